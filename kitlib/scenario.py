@@ -1,0 +1,98 @@
+"""A scenario: a base layout and the edits made to it, with undo and redo, kept as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from dataclasses import replace as _with
+from typing import Any
+
+from kitlib.edit import EDITS, Edit, apply
+from kitlib.errors import DataError
+from kitlib.layoutjson import layout_from_dict, layout_to_dict
+from kitlib.model import Layout
+
+FORMAT, VERSION = "kitlib-scenario", 1
+_KIND = {cls: name for name, cls in EDITS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """``layout`` is ``base`` with ``edits`` applied; ``undone`` holds what `redo` brings back."""
+
+    base: Layout
+    edits: tuple[Edit, ...] = ()
+    undone: tuple[Edit, ...] = ()
+
+    @property
+    def layout(self) -> Layout:
+        """The edited layout. Raises `NotFound` or `PlacementError` if an edit does not fit the base."""
+        return apply(self.base, self.edits)
+
+    def edited(self, edit: Edit) -> Scenario:
+        """With one more edit; checked at once, and what was undone is forgotten."""
+        edit.apply(self.layout)
+        return Scenario(self.base, (*self.edits, edit))
+
+    def undo(self) -> Scenario:
+        """Without the last edit; unchanged if there is none."""
+        if not self.edits:
+            return self
+        return _with(self, edits=self.edits[:-1], undone=(*self.undone, self.edits[-1]))
+
+    def redo(self) -> Scenario:
+        """With the edit that was undone last; unchanged if there is none."""
+        if not self.undone:
+            return self
+        return _with(self, edits=(*self.edits, self.undone[-1]), undone=self.undone[:-1])
+
+    def reset(self) -> Scenario:
+        """The base alone."""
+        return Scenario(self.base)
+
+    def to_json(self) -> str:
+        """JSON text that `from_json` reads; edits that were undone are not kept."""
+        edits = [{"edit": _KIND[type(e)], **_given(asdict(e))} for e in self.edits]
+        record = {
+            "format": FORMAT,
+            "version": VERSION,
+            "base": layout_to_dict(self.base),
+            "edits": edits,
+        }
+        return json.dumps(record, indent=1) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str, where: str = "scenario") -> Scenario:
+        """Read what `to_json` wrote. Raises `DataError` naming `where` if it is something else."""
+        try:
+            record = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"{where}: not JSON ({error}); save a scenario with 'kitlib edit --save'") from None
+        if not isinstance(record, Mapping) or record.get("format") != FORMAT:
+            raise DataError(f"{where}: no scenario file; save one with 'kitlib edit --save'")
+        if record.get("version") != VERSION:
+            raise DataError(f"{where}: version {record.get('version')} is not known; this is {VERSION}")
+        edits = record.get("edits")
+        if not isinstance(edits, list):
+            raise DataError(f"{where}: 'edits' must be a list")
+        scenario = cls(layout_from_dict(record.get("base"), where))
+        for number, entry in enumerate(edits, 1):
+            scenario = scenario.edited(_edit_from(entry, f"{where}, edit {number}"))
+        return scenario
+
+
+def _given(values: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _edit_from(entry: object, where: str) -> Edit:
+    if not isinstance(entry, Mapping) or entry.get("edit") not in EDITS:
+        raise DataError(f"{where}: 'edit' must be one of {', '.join(EDITS)}")
+    values = {str(key): value for key, value in entry.items() if key != "edit"}
+    if not all(isinstance(value, (str, int)) for value in values.values()):
+        raise DataError(f"{where}: values must be names or numbers")
+    try:
+        return EDITS[entry["edit"]](**values)
+    except TypeError as error:
+        raise DataError(f"{where}: {error}") from None
