@@ -22,8 +22,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "scan": ("kitlib.cli.checks:scan", "Find locks and atomics that share a line."),
     "check": ("kitlib.cli.checks:check", "Check layout rules; exit 1 if one is broken."),
     "guard": ("kitlib.cli.checks:guard", "Write rules or C assertions from a layout."),
-    "randomize": ("kitlib.cli.checks:randomize", "Ask what randomised layouts do to a pair of members."),
-    "suggest": ("kitlib.cli.checks:suggest", "Suggest a better member order."),
+    "randomize": ("kitlib.cli.randomize:randomize", "Ask what randomised layouts do to a pair of members."),
+    "suggest": ("kitlib.cli.suggest:suggest", "Suggest a better member order."),
     "report": ("kitlib.cli.pages:report", "Render notebooks to pages that work offline."),
     "lab": ("kitlib.cli.pages:lab", "Open the notebooks in JupyterLab."),
 }
