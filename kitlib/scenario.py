@@ -6,10 +6,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from dataclasses import replace as _with
+from pathlib import Path
 from typing import Any
 
 from kitlib.edit import EDITS, Edit, apply
 from kitlib.errors import DataError
+from kitlib.files import read_text
 from kitlib.layoutjson import layout_from_dict, layout_to_dict
 from kitlib.model import Layout
 
@@ -96,3 +98,8 @@ def _edit_from(entry: object, where: str) -> Edit:
         return EDITS[entry["edit"]](**values)
     except TypeError as error:
         raise DataError(f"{where}: {error}") from None
+
+
+def read_scenario(path: Path) -> Scenario:
+    """The scenario saved at `path`. Raises `SourceError` or `DataError` naming the file."""
+    return Scenario.from_json(read_text(path), str(path))
