@@ -48,7 +48,10 @@ RISCV64 = Abi("riscv64")
 GENERIC_32 = Abi("generic-32", pointer_bytes=4, max_scalar_align=8)
 GENERIC_64 = Abi("generic-64")
 GENERIC_64_BE = Abi("generic-64-be", little_endian=False)
-ABIS = {a.name: a for a in (X86_64, AARCH64, I386, ARM, RISCV64, GENERIC_32, GENERIC_64, GENERIC_64_BE)}
+GENERIC_32_BE = Abi("generic-32-be", pointer_bytes=4, little_endian=False, max_scalar_align=8)
+ABIS = {
+    a.name: a for a in (X86_64, AARCH64, I386, ARM, RISCV64, GENERIC_32, GENERIC_64, GENERIC_64_BE, GENERIC_32_BE)
+}
 
 
 @dataclass(frozen=True, slots=True)
