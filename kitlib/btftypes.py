@@ -61,6 +61,8 @@ class BtfTypes:
         self.kinds: bytearray = bytearray(1) if base is None else base.kinds[:]
         self.first_own = len(self.starts)
         self._walk()
+        if base is not None:
+            self._check_base(len(base.strings))
         self._names: dict[int, str] = {0: ""}
         self._spellings: dict[int, tuple[str, str]] = {0: ("void", "")}
         self.pointer_bytes: int = base.pointer_bytes if base else self._find_pointer_bytes()
@@ -97,6 +99,17 @@ class BtfTypes:
             position = end + 1
         if position != end:
             raise SourceError(f"{self.where}: BTF type {len(starts) - 1} reaches beyond the type section")
+
+    def _check_base(self, own_text_at: int) -> None:
+        """A wrong base shifts every name, so that names begin in the middle of others."""
+        strings, words = self.strings, self.words
+        for start in self.starts[self.first_own :]:
+            offset = words[start]
+            if offset and (offset > len(strings) or (offset != own_text_at and strings[offset - 1])):
+                raise SourceError(
+                    f"{self.where}: its names do not fit the given base ({self.base.where if self.base else ''}); "
+                    "give the vmlinux it was built with"
+                )
 
     def _find_pointer_bytes(self) -> int:
         """BTF does not state the size of a pointer; it is that of ``long`` on every Linux target."""
@@ -231,6 +244,8 @@ def _pointer_to(prefix: str, suffix: str) -> tuple[str, str]:
 def _qualified(word: str, prefix: str, suffix: str) -> tuple[str, str]:
     if "*" in prefix:
         return f"{prefix} {word}", suffix
+    if prefix.startswith(f"{word} "):  # a const array of const elements
+        return prefix, suffix
     return f"{word} {prefix}", suffix
 
 

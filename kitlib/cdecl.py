@@ -66,7 +66,7 @@ def canonical_type(text: str) -> str:
     if star and base.endswith("("):
         return text.replace(" * ", " *").replace("( *", "(*")
     words = base.split()
-    quals = [w for w in words if w in ("const", "volatile")]
+    quals = list(dict.fromkeys(w for w in words if w in ("const", "volatile")))
     core = [w for w in words if w not in quals]
     if core and all(w in _BASE_WORDS for w in core):
         key = tuple(sorted(w for w in core if w not in ("int", "signed") or (w == "signed" and "char" in core)))

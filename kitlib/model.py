@@ -75,7 +75,8 @@ class Member:
     all dimensions, None for what is no array, 0 for a flexible or zero-length one.
 
     Equality is about where things are: alignment, attributes and ``inner`` do not take part, since
-    BTF and pahole text do not carry them.
+    BTF and pahole text do not carry them; nor does ``count``, which ``type`` states where a text can know it
+    (not behind a typedef of an array).
     """
 
     name: str | None
@@ -87,7 +88,7 @@ class Member:
     packed: bool = field(default=False, compare=False)
     storage_bits: int = field(default=0, compare=False)
     inner: Layout | None = field(default=None, compare=False, repr=False)
-    count: int | None = None
+    count: int | None = field(default=None, compare=False)
     align_from: AlignFrom = field(default="abi", compare=False)
 
     def __post_init__(self) -> None:
