@@ -1,0 +1,185 @@
+"""The rows of a cache-line map: every member, hole and padding cut at the line boundaries.
+
+Pure arithmetic on a `Layout`; `kitlib.figures.layout` draws these rows and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from kitlib.lines import check_line, leaves
+from kitlib.model import Layout, Member
+from kitlib.tags import WRITTEN_TAGS
+
+TAG_ORDER = ("lock", "atomic", "refcount", "counter", "percpu", "wait", "work", "rcu", "list", "tree", "pointer")
+"""Which tag a member with several is shown as: what is written to comes first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A member (or hole, or padding) of a map, before it is cut into lines; bits count from the object's start.
+
+    ``tag`` is a key of `kitlib.figures.style.TAGS`; ``inside`` says that not the member itself but something
+    within it has that tag. ``lane`` of ``lanes`` is its share of the row where union arms lie over each other.
+    """
+
+    path: str
+    type: str
+    bit_offset: int
+    bit_size: int
+    align: int
+    tag: str
+    inside: bool = False
+    lane: int = 0
+    lanes: int = 1
+
+    @property
+    def name(self) -> str:
+        """What is written on the block: the last part of its path, or the type of an unnamed member."""
+        return self.path.rpartition(".")[2] or self.type
+
+    @property
+    def bit_end(self) -> int:
+        return self.bit_offset + self.bit_size
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The part of a block on one line: ``start_bit`` counts from the start of the line. ``first`` marks the piece
+    that carries the name (the widest one)."""
+
+    block: Block
+    line: int
+    start_bit: int
+    bits: int
+    first: bool = True
+
+
+def tag_of(member: Member) -> tuple[str, bool]:
+    """The tag a member is drawn as, and whether it is that of something inside it.
+
+    >>> tag_of(Member("count", "atomic_long_t", 0, 64))
+    ('atomic', False)
+    """
+    own = _first(member.tags)
+    if own:
+        return own, False
+    if member.inner is not None:
+        within = {tag for leaf in leaves(member.inner) for tag in leaf.tags}
+        found = _first(within & WRITTEN_TAGS) or _first(within - {"pointer"})
+        if found:
+            return found, True
+    return "plain", False
+
+
+def _first(tags: Collection[str]) -> str:
+    return next((tag for tag in TAG_ORDER if tag in tags), "")
+
+
+def blocks(layout: Layout, *, expand: bool | Collection[str] = False, gaps: bool = True) -> tuple[Block, ...]:
+    """The members of `layout` as blocks in memory order, and its holes and padding if `gaps`.
+
+    `expand` opens structs and unions held by value: all of them, or those whose paths are given.
+    """
+    found = list(_open(layout, 0, "", expand))
+    if layout.kind == "union" or expand:
+        found = _in_lanes(found)
+    if gaps:
+        found += _gaps(found, layout.size * 8)
+    return tuple(sorted(found, key=lambda b: (b.bit_offset, b.bit_size > 0, b.lane)))
+
+
+def _gaps(found: Collection[Block], size_bits: int) -> Iterator[Block]:
+    """What no block covers: holes (also those inside opened structs), and the padding at the end."""
+    end = 0
+    for block in sorted(found, key=lambda b: b.bit_offset):
+        if block.bit_offset > end:
+            yield _gap("hole", end, block.bit_offset - end)
+        end = max(end, block.bit_end)
+    if size_bits > end:
+        yield _gap("padding", end, size_bits - end)
+
+
+def _gap(kind: str, bit_offset: int, bits: int) -> Block:
+    amount = f"{bits // 8}-byte" if bits % 8 == 0 else f"{bits}-bit"
+    return Block(f"{amount} {kind}", kind, bit_offset, bits, 1, kind)
+
+
+def _open(layout: Layout, base: int, prefix: str, expand: bool | Collection[str]) -> Iterator[Block]:
+    for member in layout.members:
+        path = ".".join(part for part in (prefix, member.name) if part)
+        start = base + member.bit_offset
+        wanted = expand if isinstance(expand, bool) else path in expand or (not member.name and bool(expand))
+        if wanted and member.inner is not None and member.count is None and member.inner.members:
+            yield from _open(member.inner, start, path, expand)
+            continue
+        tag, inside = tag_of(member)
+        if member.is_marker:
+            tag, inside = "marker", False
+        yield Block(path if member.name else "", member.type, start, member.bit_size, member.align, tag, inside)
+
+
+def _in_lanes(found: list[Block]) -> list[Block]:
+    """Give blocks that overlap lanes of their own; one group of overlapping blocks is cut into equal lanes."""
+    out: list[Block] = []
+    group: list[tuple[Block, int]] = []
+    free: list[int] = []  # free[i]: bit at which lane i is free again
+    end = -1
+    for block in sorted(found, key=lambda b: (b.bit_offset, -b.bit_size)):
+        if block.bit_offset >= end:
+            out += [replace(b, lane=lane, lanes=len(free)) for b, lane in group]
+            group, free = [], []
+        lane = next((i for i, until in enumerate(free) if until <= block.bit_offset), len(free))
+        free[lane : lane + 1] = [block.bit_end]
+        group.append((block, lane))
+        end = max(end, block.bit_end)
+    return out + [replace(b, lane=lane, lanes=max(len(free), 1)) for b, lane in group]
+
+
+def pieces(parts: Collection[Block], line_bytes: int = 64, phase: int = 0) -> tuple[Piece, ...]:
+    """Cut `parts` at line boundaries; line 0 is the line in which the object starts, at byte `phase`.
+
+    Raises `PlacementError` for a line size or phase that is none.
+    """
+    check_line(line_bytes, phase)
+    line_bits = line_bytes * 8
+    found: list[Piece] = []
+    for block in parts:
+        start, end = block.bit_offset + phase * 8, block.bit_end + phase * 8
+        cuts = [start, *range((start // line_bits + 1) * line_bits, end, line_bits), end]
+        widths = [b - a for a, b in pairwise(cuts)]
+        named = widths.index(max(widths))
+        for i, width in enumerate(widths):
+            found.append(Piece(block, cuts[i] // line_bits, cuts[i] % line_bits, width, i == named))
+    return tuple(found)
+
+
+def moved(before: Layout, after: Layout) -> frozenset[str]:
+    """Names of members that changed places relative to the others; those merely pushed along do not count.
+
+    The fewest members whose removal leaves both orders equal; among equal choices the fewest bytes. Members that
+    only one of the two has are left out.
+    """
+    rank: dict[str | None, int] = {m.name: i for i, m in enumerate(before.members) if m.name is not None}
+    shared = [m for m in after.members if m.name in rank]
+    stayed = _heaviest_rising([rank[m.name] for m in shared], [m.bit_size for m in shared])
+    return frozenset(str(m.name) for i, m in enumerate(shared) if i not in stayed)
+
+
+def _heaviest_rising(order: list[int], weight: list[int]) -> set[int]:
+    """Positions of the longest rising subsequence of `order`, of equally long ones the heaviest."""
+    best = [(1, w) for w in weight]
+    came = [-1] * len(order)
+    for i, value in enumerate(order):
+        for j in range(i):
+            longer = (best[j][0] + 1, best[j][1] + weight[i])
+            if order[j] < value and longer > best[i]:
+                best[i], came[i] = longer, j
+    kept: set[int] = set()
+    at = max(range(len(order)), key=lambda i: best[i], default=-1)
+    while at >= 0:
+        kept.add(at)
+        at = came[at]
+    return kept
