@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import mmap
 import struct
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kitlib.errors import SourceError, ToolError
+from kitlib.compression import unzlib, unzstd
+from kitlib.errors import SourceError
 from kitlib.model import (
     AARCH64,
     ARM,
@@ -33,8 +33,6 @@ SHT_NOBITS: Final = 8
 SHF_COMPRESSED: Final = 0x800
 ELFCOMPRESS_ZLIB, ELFCOMPRESS_ZSTD = 1, 2
 _SHN_XINDEX: Final = 0xFFFF
-MAX_SECTION_BYTES: Final = 4 << 30
-"""Largest section that is inflated; a header that claims more is taken for damage."""
 
 # (e_machine, 64-bit, little-endian) of <elf.h>; anything else gets the generic rules of its class.
 _MACHINES: dict[tuple[int, bool, bool], Abi] = {
@@ -48,13 +46,16 @@ _MACHINES: dict[tuple[int, bool, bool], Abi] = {
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One entry of the section table; ``offset`` and ``size`` are bytes in the file."""
+    """One entry of the section table; ``offset`` and ``size`` are bytes in the file, ``link`` and ``info``
+    numbers of sections whose meaning depends on the type (gABI, "sh_link and sh_info")."""
 
     name: str
     type: int
     flags: int
     offset: int
     size: int
+    link: int = 0
+    info: int = 0
 
 
 class Elf:
@@ -118,7 +119,7 @@ class Elf:
         if section.flags & SHF_COMPRESSED:
             return self._inflate(raw, name)
         if name.startswith(".zdebug_") and raw[:4] == b"ZLIB":  # GNU's form from before SHF_COMPRESSED
-            return _unzlib(raw[12:], int.from_bytes(raw[4:12], "big"), f"{self.where}: section {name}")
+            return unzlib(raw[12:], int.from_bytes(raw[4:12], "big"), f"{self.where}: section {name}")
         return raw
 
     def _inflate(self, raw: bytes, name: str) -> bytes:
@@ -130,7 +131,7 @@ class Elf:
         fields = struct.unpack_from(self._order + form, raw)
         algorithm, size = fields[0], fields[-1]
         if algorithm == ELFCOMPRESS_ZLIB:
-            return _unzlib(raw[header:], size, where)
+            return unzlib(raw[header:], size, where)
         if algorithm == ELFCOMPRESS_ZSTD:
             return unzstd(raw[header:], where, size)
         raise SourceError(f"{where}: compression type {algorithm} is not known (1 is zlib, 2 is zstd)")
@@ -144,10 +145,10 @@ class Elf:
     def _read_sections(self) -> tuple[Section, ...]:
         if self.is_64:
             (table,), (entry, count, names_at) = self._unpack("Q", 40), self._unpack("HHH", 58)
-            form = "IIQQQQ"
+            form = "IIQQQQII"
         else:
             (table,), (entry, count, names_at) = self._unpack("I", 32), self._unpack("HHH", 46)
-            form = "IIIIII"
+            form = "IIIIIIII"
         if table == 0:
             return ()
         width = struct.calcsize(self._order + form)
@@ -163,7 +164,7 @@ class Elf:
         if names_at >= count:
             raise SourceError(f"{self.where}: damaged ELF header (section names in section {names_at} of {count})")
         names = bytes(self.data[rows[names_at][4] : rows[names_at][4] + rows[names_at][5]])
-        return tuple(Section(_text(names, row[0]), row[1], row[2], row[4], row[5]) for row in rows)
+        return tuple(Section(_text(names, row[0]), row[1], row[2], *row[4:8]) for row in rows)
 
 
 def open_elf(path: Path) -> Elf:
@@ -179,34 +180,3 @@ def open_elf(path: Path) -> Elf:
 def _text(names: bytes, offset: int) -> str:
     end = names.find(b"\0", offset)
     return names[offset : end if end >= 0 else len(names)].decode("utf-8", "backslashreplace")
-
-
-def _unzlib(raw: bytes, size: int, where: str) -> bytes:
-    if size > MAX_SECTION_BYTES:
-        raise SourceError(f"{where}: claims to inflate to {size} bytes; the file is damaged")
-    try:
-        out = zlib.decompressobj().decompress(raw, size + 1)
-    except zlib.error as error:
-        raise SourceError(f"{where}: does not inflate ({error})") from None
-    if len(out) != size:
-        raise SourceError(f"{where}: inflates to {len(out)} bytes instead of {size}")
-    return out
-
-
-def unzstd(raw: bytes, where: str, size: int | None = None) -> bytes:
-    """Decompress the first zstd frame of `raw`; ``size`` is checked if given.
-
-    Raises `SourceError` if it is damaged, `ToolError` if the ``zstandard`` package is not installed.
-    """
-    try:
-        import zstandard
-    except ImportError:
-        raise ToolError(f"{where}: is zstd-compressed; install the Python package 'zstandard'") from None
-    limit = MAX_SECTION_BYTES if size is None else size
-    try:
-        out = zstandard.ZstdDecompressor().decompressobj().decompress(raw)
-    except zstandard.ZstdError as error:
-        raise SourceError(f"{where}: does not decompress ({error})") from None
-    if len(out) > limit or (size is not None and len(out) != size):
-        raise SourceError(f"{where}: decompresses to {len(out)} bytes instead of {size}")
-    return out

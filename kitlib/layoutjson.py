@@ -1,9 +1,13 @@
-"""The kit's own layout file: JSON that keeps everything a `Layout` holds, with a version."""
+"""The kit's own layout file: JSON that keeps everything a `Layout` holds, with a version.
+
+A struct held by value is written inside its member, or, in a file that shares them, once in the table
+``types`` and as its number there (``"inner": 3``); an entry of the table refers to earlier ones only.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kitlib.errors import DataError
@@ -25,6 +29,27 @@ def layouts_to_json(layouts: Mapping[str, Layout] | list[Layout], **extra: objec
     return json.dumps(record, indent=1) + "\n"
 
 
+def shared_json(layouts: list[Layout], **extra: object) -> str:
+    """As `layouts_to_json`, with each struct held by value written once and each layout on one line."""
+    types: list[dict[str, Any]] = []
+    numbers: dict[int, int] = {}
+
+    def number(inner: Layout) -> int:
+        if id(inner) not in numbers:
+            record = layout_to_dict(inner, number)
+            numbers[id(inner)] = types.index(record) if record in types else len(types)
+            if numbers[id(inner)] == len(types):
+                types.append(record)
+        return numbers[id(inner)]
+
+    every = [layout_to_dict(layout, number) for layout in layouts]
+    parts = [f'"format": "{FORMAT}"', f'"version": {VERSION}']
+    parts += [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in extra.items()]
+    for key, rows in (("types", types), ("layouts", every)):
+        parts.append(f'"{key}": [\n' + ",\n".join(json.dumps(row) for row in rows) + "\n]")
+    return "{" + ",\n".join(parts) + "}\n"
+
+
 def layouts_from_json(text: str, where: str) -> tuple[Layout, ...]:
     """Read a layout file. Raises `DataError` naming `where` and what is wrong."""
     try:
@@ -38,11 +63,17 @@ def layouts_from_json(text: str, where: str) -> tuple[Layout, ...]:
     entries = record.get("layouts")
     if not isinstance(entries, list):
         raise DataError(f"{where}: 'layouts' must be a list")
-    return tuple(layout_from_dict(entry, f"{where}, layout {i}") for i, entry in enumerate(entries, 1))
+    table = record.get("types", [])
+    if not isinstance(table, list):
+        raise DataError(f"{where}: 'types' must be a list")
+    types: list[Layout] = []
+    for i, entry in enumerate(table):
+        types.append(layout_from_dict(entry, f"{where}, type {i}", types=types))
+    return tuple(layout_from_dict(entry, f"{where}, layout {i}", types=types) for i, entry in enumerate(entries, 1))
 
 
-def layout_to_dict(layout: Layout) -> dict[str, Any]:
-    """Plain values for JSON; defaults are left out."""
+def layout_to_dict(layout: Layout, number: Callable[[Layout], int] | None = None) -> dict[str, Any]:
+    """Plain values for JSON; defaults are left out. With `number` inner layouts are written as its numbers."""
     record: dict[str, Any] = {
         "name": layout.name,
         "kind": layout.kind,
@@ -56,11 +87,11 @@ def layout_to_dict(layout: Layout) -> dict[str, Any]:
     if layout.source is not None:
         source = layout.source
         record["source"] = {"label": source.label, "kind": source.kind, "detail": source.detail}
-    record["members"] = [_member_to_dict(member) for member in layout.members]
+    record["members"] = [_member_to_dict(member, number) for member in layout.members]
     return record
 
 
-def _member_to_dict(member: Member) -> dict[str, Any]:
+def _member_to_dict(member: Member, number: Callable[[Layout], int] | None) -> dict[str, Any]:
     record: dict[str, Any] = {
         "name": member.name,
         "type": member.type,
@@ -76,11 +107,11 @@ def _member_to_dict(member: Member) -> dict[str, Any]:
     if member.align_from != "abi":
         record["align_from"] = member.align_from
     if member.inner is not None:
-        record["inner"] = layout_to_dict(member.inner)
+        record["inner"] = number(member.inner) if number else layout_to_dict(member.inner)
     return record
 
 
-def layout_from_dict(record: object, where: str, depth: int = 0) -> Layout:
+def layout_from_dict(record: object, where: str, depth: int = 0, types: Sequence[Layout] = ()) -> Layout:
     """The reverse of `layout_to_dict`. Raises `DataError` naming `where` for anything else."""
     if depth > _MAX_DEPTH:
         raise DataError(f"{where}: structs nested more than {_MAX_DEPTH} deep")
@@ -101,7 +132,7 @@ def layout_from_dict(record: object, where: str, depth: int = 0) -> Layout:
             kind,
             _number(record, "size", where),
             _number(record, "align", where, 1),
-            tuple(_member_from(m, f"{where}, member {i}", depth) for i, m in enumerate(members, 1)),
+            tuple(_member_from(m, f"{where}, member {i}", depth, types) for i, m in enumerate(members, 1)),
             packed=bool(record.get("packed", False)),
             forced_align=_number(record, "forced_align", where, 0),
             pack=_number(record, "pack", where, 0),
@@ -113,7 +144,7 @@ def layout_from_dict(record: object, where: str, depth: int = 0) -> Layout:
         raise DataError(f"{where}: {error}") from None
 
 
-def _member_from(record: object, where: str, depth: int) -> Member:
+def _member_from(record: object, where: str, depth: int, types: Sequence[Layout]) -> Member:
     if not isinstance(record, Mapping):
         raise DataError(f"{where}: a member must be an object with name, type, bit_offset, bit_size")
     inner = record.get("inner")
@@ -133,12 +164,22 @@ def _member_from(record: object, where: str, depth: int) -> Member:
             forced_align=_number(record, "forced_align", where, 0),
             packed=bool(record.get("packed", False)),
             storage_bits=_number(record, "storage_bits", where, 0),
-            inner=None if inner is None else layout_from_dict(inner, where, depth + 1),
+            inner=_inner_from(inner, where, depth, types),
             count=None if record.get("count") is None else _number(record, "count", where),
             align_from=align_from,
         )
     except ValueError as error:
         raise DataError(f"{where}: {error}") from None
+
+
+def _inner_from(record: object, where: str, depth: int, types: Sequence[Layout]) -> Layout | None:
+    if record is None:
+        return None
+    if isinstance(record, int) and not isinstance(record, bool):
+        if not 0 <= record < len(types):
+            raise DataError(f"{where}: inner type {record} is not one of the {len(types)} types in front of it")
+        return types[record]
+    return layout_from_dict(record, where, depth + 1, types)
 
 
 def _number(record: Mapping[str, Any], key: str, where: str, default: int | None = None) -> int:
