@@ -11,7 +11,8 @@ import click
 
 from kitlib.cli.common import emit, format_option, line_options
 from kitlib.describe import layout_record, layout_text
-from kitlib.diff import diff_layouts, diff_record, diff_text
+from kitlib.diff import diff_layouts
+from kitlib.difftext import diff_record, diff_text
 from kitlib.edit import Align, AlignStruct, Edit, Insert, Isolate, Move, Pad, Remove, Swap
 from kitlib.errors import DataError, NotFound, near
 from kitlib.files import write_whole
