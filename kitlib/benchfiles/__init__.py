@@ -7,6 +7,8 @@ JSON and CSV files are read whole, up to `LARGEST_WHOLE_BYTES`.
 from __future__ import annotations
 
 import io
+import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -21,7 +23,7 @@ from kitlib.benchfiles.runs import Run, pair
 from kitlib.benchfiles.samples import SampleReader
 from kitlib.benchfiles.unixbench import UnixBenchReader
 from kitlib.errors import SourceError
-from kitlib.series import Report, Unread
+from kitlib.series import Report, Table, Unread
 
 LARGEST_WHOLE_BYTES = 64 * 1024 * 1024
 _SNIFF = 64 * 1024
@@ -49,6 +51,14 @@ def from_frame(frame: Any, name: str = "DataFrame") -> Report:
     """The same for a pandas DataFrame of samples (see `kitlib.benchfiles.table`)."""
     tables, series, unread = table.from_frame(frame, name)
     return Report(name, ("table",), tuple(tables), tuple(series), (), tuple(unread), (), len(frame))
+
+
+def read_unseekable(stream: BinaryIO, name: str) -> Report:
+    """The same for a pipe: what comes through is kept in a temporary file on disk, not in memory."""
+    with tempfile.TemporaryFile() as kept:
+        shutil.copyfileobj(stream, kept)
+        kept.seek(0)
+        return read_stream(kept, name)
 
 
 def read_stream(stream: BinaryIO, name: str) -> Report:
@@ -125,20 +135,23 @@ def _read_lines(stream: BinaryIO, name: str) -> Report:
     tables = lkp.finish()
     runs: list[Run] = [*unixbench.finish(), *samples.finish(), *perf.finish()]
     more, series, notes = pair(runs, context)
-    unread = sorted(
-        (*lkp.unread, *samples.unread, *unixbench.unread, *perf.unread), key=lambda u: u.line
-    )
+    unread = sorted((*lkp.unread, *samples.unread, *unixbench.unread, *perf.unread), key=lambda u: u.line)
     notes = [*unixbench.notes, *notes, *_about_long_lines(long_lines)]
     if context.bare_claim and not (tables or runs):
         notes.append(f"it claims {context.bare_claim} without the figures behind it")
-    found = sorted((*tables, *more), key=lambda t: t.line)
+    found = _in_text_order([*tables, *more])
     kinds = tuple(dict.fromkeys([t.kind for t in found] + [run.kind for run in runs]))
-    return _filled(
-        Report(
-            name, kinds, tuple(found), tuple(series), tuple(plots.plots), tuple(unread), tuple(notes),
-            line.number,
-        )  # fmt: skip
-    )
+    parts = (tuple(found), tuple(series), tuple(plots.plots), tuple(unread), tuple(notes))
+    return _filled(Report(name, kinds, *parts, line.number))
+
+
+def _in_text_order(tables: list[Table]) -> list[Table]:
+    """Tables by where their experiment begins; those of one experiment keep their order (base first)."""
+    begins: dict[tuple[object, ...], int] = {}
+    for one in tables:
+        key = (one.kind, one.testcase, one.machine, one.parameters)
+        begins[key] = min(begins.get(key, one.line), one.line)
+    return sorted(tables, key=lambda t: begins[t.kind, t.testcase, t.machine, t.parameters])
 
 
 def _about_long_lines(numbers: list[int]) -> list[str]:

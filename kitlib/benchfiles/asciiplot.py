@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kitlib.benchfiles.lkp import is_number
+from kitlib.benchfiles.lkprow import is_number
 from kitlib.benchfiles.mailtext import Line
 from kitlib.series import Mark, Plot
 

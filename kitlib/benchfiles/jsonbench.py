@@ -29,8 +29,7 @@ def read(text: str, name: str) -> Found:
                 raise SourceError(f"{name}: {kind} JSON without any result; was the run cut short?")
             return kind, series, unread
     raise SourceError(
-        f"{name}: JSON of no known kind; read are hyperfine, pyperf, Google Benchmark, fio and "
-        '{"metric": [samples]}'
+        f'{name}: JSON of no known kind; read are hyperfine, pyperf, Google Benchmark, fio and {{"metric": [samples]}}'
     )
 
 

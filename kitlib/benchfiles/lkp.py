@@ -12,171 +12,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from kitlib.benchfiles.context import Context
+from kitlib.benchfiles.lkprow import Broken, Row, is_name, parse_row, row_like, value_of
 from kitlib.benchfiles.mailtext import Line
 from kitlib.errors import SourceError
-from kitlib.series import Delta, Table, Unread, Value, runs_from_fractions
+from kitlib.series import Delta, Table, Unread, runs_from_fractions
 
 BLANK_SPREAD_PCT = 2.0  # LKP prints a spread only above this; its first versions (header "change") 3
 OLD_BLANK_SPREAD_PCT = 3.0
 MOST_ROWS = 400_000  # keeps memory bounded, whatever the input
 
-_RUNS = re.compile(r"(\d{0,9}):(\d{1,9})\Z")
 _DASHES = re.compile(r"-{5,}(?:\s+-{5,})+\s*\Z")
 _COMMIT = re.compile(r"[0-9a-f]{7,40}\b")
-_TOTALS = ("TOTAL", "GEO-MEAN")
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One side as printed: the number, its spread token (None if blank), or failures of runs."""
-
-    text: str
-    spread: str | None = None
-    events: tuple[int, int] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A row's tokens told apart; `changes[i]` belongs to `cells[i + 1]`."""
-
-    cells: tuple[Cell, ...]
-    changes: tuple[str, ...]
-    name: str
-    extra: str = ""
-    total: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Broken:
-    """Why tokens are not a row. `open` rows could go on in the next line; others cannot."""
-
-    reason: str
-    open: bool = False
-
-
-def is_number(token: str) -> bool:
-    """Whether a token is a printed number (also Inf and NaN, which LKP prints), sign allowed."""
-    if token[:1] not in "0123456789+-.IiNn" or "_" in token:
-        return False
-    try:
-        float(token)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_change(token: str) -> bool:
-    body = token[:-1] if token.endswith("%") else token
-    return body[:1] in ("+", "-") and is_number(body)
-
-
-def parse_row(tokens: list[str]) -> Row | Broken:
-    """Tell the tokens of one line apart (see the module's text for the grammar)."""
-    if not tokens:
-        return Broken("empty")
-    if _RUNS.match(tokens[0]):
-        return _parse_runs_row(tokens)
-    if not is_number(tokens[0]):
-        return Broken("does not begin with a value")
-    cell, at = _cell(tokens, 0)
-    cells, changes = [cell], []
-    while at < len(tokens) and _is_change(tokens[at]):
-        changes.append(tokens[at])
-        if at + 1 >= len(tokens):
-            return Broken("cut off after the change", open=True)
-        if not is_number(tokens[at + 1]):
-            return Broken(f"'{_short(tokens[at + 1])}' stands where the second value should be")
-        cell, at = _cell(tokens, at + 1)
-        cells.append(cell)
-    if not changes:
-        if at >= len(tokens):
-            return Broken("cut off before the change", open=True)
-        return Broken(f"'{_short(tokens[at])}' stands where the change should be")
-    return _named(cells, changes, tokens[at:])
-
-
-def _cell(tokens: list[str], at: int) -> tuple[Cell, int]:
-    text = tokens[at]
-    at += 1
-    if at < len(tokens) and tokens[at] == "±":
-        if at + 1 < len(tokens) and tokens[at + 1].endswith("%") and is_number(tokens[at + 1][:-1]):
-            return Cell(text, tokens[at + 1][:-1]), at + 2
-        return Cell(text), at
-    # The sign may be lost altogether; a change always carries one, so a bare percentage is a spread.
-    if at < len(tokens) and tokens[at].endswith("%") and tokens[at][:-1].isdigit():
-        return Cell(text, tokens[at][:-1]), at + 1
-    return Cell(text), at
-
-
-def _parse_runs_row(tokens: list[str]) -> Row | Broken:
-    cells: list[Cell] = []
-    changes: list[str] = []
-    at = 0
-    while at < len(tokens) and (found := _RUNS.match(tokens[at])):
-        cells.append(Cell(tokens[at], None, (int(found[1] or 0), int(found[2]))))
-        at += 1
-        if at < len(tokens) and tokens[at].endswith("%") and is_number(tokens[at][:-1]):
-            changes.append(tokens[at])
-            at += 1
-            if at >= len(tokens):
-                return Broken("cut off after the change", open=True)
-        else:
-            break
-    if len(cells) < 2 or len(changes) != len(cells) - 1:
-        return Broken("a failures:runs row without a second side", open=at >= len(tokens))
-    return _named(cells, changes, tokens[at:])
-
-
-def _named(cells: list[Cell], changes: list[str], rest: list[str]) -> Row | Broken:
-    if not rest:
-        return Broken("cut off before the metric's name", open=True)
-    total = rest.pop(0) if rest[0] in _TOTALS and len(rest) > 1 else ""
-    name = rest[0]
-    if not any(c.isalpha() for c in name):
-        return Broken(f"'{_short(name)}' stands where the metric's name should be")
-    if len(rest) > 1 and not ("." in name or "/" in name):
-        return Broken("text follows what should be the metric's name")
-    return Row(tuple(cells), tuple(changes), name, " ".join(rest[1:]), total)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 30 else text[:27] + "..."
-
-
-def printed_bounds(text: str) -> tuple[float, float, float]:
-    """(value, lowest, highest) a printed LKP mean can stand for.
-
-    `.2f` below 1000 rounds; `.4g` above 1e8 keeps four digits (and drops zeros at the end); whole
-    numbers are cut, not rounded (a report's 496.00 → 2311 as +366.1 % needs more than 2311.5).
-    """
-    value = float(text)
-    mantissa, exponent_sign, exponent = text.lower().partition("e")
-    if exponent_sign:
-        half = 0.5 * 10.0 ** (int(exponent) - 3)
-    elif "." in mantissa:
-        half = 0.5 * 10.0 ** -len(mantissa.partition(".")[2])
-    else:
-        return (value, value, value + 1) if value >= 0 else (value, value - 1, value)
-    return value, value - half, value + half
-
-
-def _value(cell: Cell, blank_pct: float) -> Value:
-    if cell.events is not None:
-        failed, runs = cell.events
-        if runs < 1:
-            return Value(None)
-        share = 100 * failed / runs
-        return Value(share, share, share, None, "unknown", runs, (), failed)
-    mean, low, high = printed_bounds(cell.text)
-    if mean != mean or mean in (float("inf"), float("-inf")):
-        return Value(None)
-    if cell.spread is None:
-        # A mean of zero has no spread in percent at all.
-        return Value(mean, low, high, blank_pct if mean else None, "at most" if mean else "unknown")
-    spread = float(cell.spread)
-    if not spread >= 0 or spread == float("inf"):
-        return Value(mean, low, high)
-    return Value(mean, low, high, spread, "printed")
 
 
 @dataclass(slots=True)
@@ -236,10 +82,7 @@ class LkpReader:
         """Close what is open and return all tables."""
         self._flush()
         self._close()
-        return [
-            replace(table, also_at=tuple(self._copies.get(index, ())))
-            for index, table in enumerate(self._done)
-        ]
+        return [replace(table, also_at=tuple(self._copies.get(index, ()))) for index, table in enumerate(self._done)]
 
     def _row(self, line: Line, tokens: list[str]) -> bool:
         if _DASHES.match(line.text.strip()):
@@ -251,7 +94,7 @@ class LkpReader:
                 return False
             self._add(line, parsed)
             return True
-        if self._open is None or not _row_like(tokens):
+        if self._open is None or not row_like(tokens):
             return False
         if self._pending and self._continue(line, tokens):
             return True
@@ -268,7 +111,7 @@ class LkpReader:
             return False
         start, before, _ = self._pending
         joined = parse_row([*before, *tokens])
-        if isinstance(joined, Row) and not joined.extra and _is_name(joined.name):
+        if isinstance(joined, Row) and not joined.extra and is_name(joined.name):
             self._pending = None
             self._add(start, joined)
             return True
@@ -343,9 +186,7 @@ class LkpReader:
             return
         self.row_count += len(row.changes)
         if self.row_count > MOST_ROWS:
-            raise SourceError(
-                f"more than {MOST_ROWS:,} different rows by line {line.number}; split the file by report"
-            )
+            raise SourceError(f"more than {MOST_ROWS:,} different rows by line {line.number}; split the file by report")
         if row.extra:
             table.notes.append(f"line {line.number}: words after the metric's name: {row.extra[:80]}")
         for column, delta in enumerate(_deltas(line.number, row, table.blank_pct), start=1):
@@ -388,11 +229,11 @@ def _identity(row: Delta) -> tuple[object, ...]:
 
 
 def _deltas(number: int, row: Row, blank_pct: float) -> Iterator[Delta]:
-    first = _value(row.cells[0], blank_pct)
+    first = value_of(row.cells[0], blank_pct)
     for change, cell in zip(row.changes, row.cells[1:], strict=True):
         runs_row = cell.events is not None
         yield Delta(
-            row.name, first, _value(cell, blank_pct), runs_row or not change.endswith("%"), change,
+            row.name, first, value_of(cell, blank_pct), runs_row or not change.endswith("%"), change,
             "% of runs" if runs_row else "", number, "", bool(row.total),
         )  # fmt: skip
 
@@ -428,14 +269,3 @@ def _with_runs(row: Delta, before: int, after: int) -> Delta:
     if row.before.n is not None:
         return row
     return replace(row, before=replace(row.before, n=before), after=replace(row.after, n=after))
-
-
-def _row_like(tokens: list[str]) -> bool:
-    """Whether a line inside a table looks like a row that went wrong, rather than prose."""
-    if len(tokens) == 1:
-        return False
-    return any(t == "±" or _is_change(t) for t in tokens[1:4]) or bool(_RUNS.match(tokens[0]))
-
-
-def _is_name(name: str) -> bool:
-    return "." in name or "/" in name or ":" in name

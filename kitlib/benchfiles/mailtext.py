@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import binascii
 import codecs
-import io
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -35,71 +34,35 @@ class Line:
 
 
 def open_lines(stream: BinaryIO) -> Iterator[Line]:
-    """Cleaned lines of a byte stream (UTF-8, UTF-16 with a mark, or Latin-1), one at a time."""
+    """Cleaned lines of a seekable byte stream (UTF-8, UTF-16 with a mark, or Latin-1), one at a time."""
     head = stream.read(_PEEK)
-    rest = _Rest(head, stream)
-    source: BinaryIO = rest
-    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        source = _utf16(rest)
+    stream.seek(0)
     quoted_printable = any(sign in head for sign in _QP_SIGNS)
-    return _joined(source, quoted_printable)
+    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        text = codecs.getreader("utf-16")(stream, "replace")
+        return _joined((line.encode("utf-8") for line in text), quoted_printable)
+    return _joined(_pieces(stream), quoted_printable)
 
 
-class _Rest(io.RawIOBase):
-    """The bytes already looked at, then the stream they came from."""
-
-    def __init__(self, head: bytes, stream: BinaryIO) -> None:
-        self._head = io.BytesIO(head)
-        self._stream = stream
-
-    def readable(self) -> bool:
-        return True
-
-    def readline(self, limit: int | None = -1, /) -> bytes:
-        wanted = -1 if limit is None else limit
-        got = self._head.readline(wanted)
-        if got.endswith(b"\n") or (got and 0 <= wanted <= len(got)):
-            return got
-        more = self._stream.readline(wanted - len(got) if wanted >= 0 else -1)
-        return got + more
-
-    def read(self, size: int = -1, /) -> bytes:
-        got = self._head.read(size)
-        return got if got else self._stream.read(size)
+def _pieces(stream: BinaryIO) -> Iterator[bytes]:
+    """Lines, the longest ones in pieces."""
+    while piece := stream.readline(LONGEST_LINE + 1):
+        yield piece
 
 
-def _utf16(source: BinaryIO) -> BinaryIO:
-    text = codecs.getreader("utf-16")(source, errors="replace")
-    recoded = (line.encode("utf-8") for line in text)
-    return _Lines(recoded)
+def _raw_lines(pieces: Iterator[bytes]) -> Iterator[tuple[int, bytes, bool]]:
+    """(number, line without its end, whether it was too long to keep)."""
+    for number, piece in enumerate(pieces, start=1):
+        too_long = len(piece) > LONGEST_LINE
+        while not piece.endswith(b"\n") and (more := next(pieces, None)):
+            too_long, piece = True, more
+        yield number, (b"" if too_long else piece.rstrip(b"\r\n")), too_long
 
 
-class _Lines(io.RawIOBase):
-    """A byte stream over an iterator of lines."""
-
-    def __init__(self, lines: Iterator[bytes]) -> None:
-        self._lines = lines
-
-    def readline(self, limit: int | None = -1, /) -> bytes:
-        return next(self._lines, b"")
-
-
-def _raw_lines(source: BinaryIO) -> Iterator[tuple[int, bytes, bool]]:
-    number = 0
-    while raw := source.readline(LONGEST_LINE):
-        number += 1
-        too_long = False
-        while not raw.endswith(b"\n") and (more := source.readline(LONGEST_LINE)):
-            too_long = True
-            raw = more
-        too_long = too_long or len(raw) > LONGEST_LINE
-        yield number, (b"" if too_long else raw.rstrip(b"\r\n")), too_long
-
-
-def _joined(source: BinaryIO, quoted_printable: bool) -> Iterator[Line]:
+def _joined(pieces: Iterator[bytes], quoted_printable: bool) -> Iterator[Line]:
     """Cleaned lines, with soft line breaks of quoted-printable joined up."""
     held, held_number = b"", 0
-    for number, raw, too_long in _raw_lines(source):
+    for number, raw, too_long in _raw_lines(pieces):
         lowered = raw[:60].lower()
         if lowered.startswith(b"content-transfer-encoding:"):
             quoted_printable = b"quoted-printable" in lowered

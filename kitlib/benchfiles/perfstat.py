@@ -83,7 +83,7 @@ class PerfStatReader:
         return self.runs
 
     def _row(self, line: Line, text: str) -> None:
-        left, _, comment = text.partition("#")
+        left = text.partition("#")[0]
         spread = _SPREAD.search(text)
         share = _SHARE.search(text)
         missing = next((m for m in _MISSING if left.startswith(m)), None)
@@ -103,9 +103,7 @@ class PerfStatReader:
         if share:
             note = f"counted {share[1]} % of the time, scaled up"
         figure = measured(value, float(spread[1]) if spread else None, self._count)
-        self._series.append(
-            Series(f"perf-stat.{unique(name, self._series)}", figure, unit, "", "", line.number, note)
-        )
+        self._series.append(Series(f"perf-stat.{unique(name, self._series)}", figure, unit, "", "", line.number, note))
 
     def _close(self) -> None:
         if self._series:
@@ -139,9 +137,10 @@ def _event_at(cells: list[str]) -> int | None:
     """
     for at in range(min(4, len(cells) - 4)):
         value, event = cells[at].strip(), cells[at + 2].strip()
-        if value in _MISSING or number(value) is not None:
-            if event[:1].isalpha() and not event.endswith("%") and _share_at(cells, at + 3):
-                return at
+        if value not in _MISSING and number(value) is None:
+            continue
+        if event[:1].isalpha() and not event.endswith("%") and _share_at(cells, at + 3):
+            return at
     return None
 
 

@@ -125,9 +125,7 @@ def _rows(before: Run, after: Run) -> list[Delta]:
 def _labelled(run: Run) -> list[Series]:
     where = [run.condition.place, f"{run.condition.copies} copies" if run.condition.copies else ""]
     group = ", ".join(part for part in where if part)
-    return [
-        replace(s, label=s.label or run.condition.label, group=s.group or group) for s in run.series
-    ]
+    return [replace(s, label=s.label or run.condition.label, group=s.group or group) for s in run.series]
 
 
 def _table(before: Run, after: Run, rows: list[Delta], context: Context, note: str) -> Table:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 
 from kitlib.benchfiles.context import Condition, Context
-from kitlib.benchfiles.lkp import is_number
+from kitlib.benchfiles.lkprow import is_number
 from kitlib.benchfiles.mailtext import Line
 from kitlib.benchfiles.runs import Run
 from kitlib.series import Series, Unread, Value
 
-_OPENING = re.compile(
-    r"\s*[\"']?([A-Za-z_][\w.\-/%@: ()+]{0,200}?)[\"']?\s{0,8}[:=]\s{0,8}\[(?P<rest>[^\[]*)\Z"
-)
+_OPENING = re.compile(r"\s*[\"']?([A-Za-z_][\w.\-/%@: ()+]{0,200}?)[\"']?\s{0,8}[:=]\s{0,8}\[(?P<rest>[^\[]*)\Z")
 
 
 class SampleReader:

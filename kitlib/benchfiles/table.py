@@ -105,9 +105,7 @@ def _two_columns(
             elif str(cell).strip():
                 unread.append(Unread(line, str(cell)[:100], f"no number under {before}/{after}"))
     spreads = _spread_columns(columns, before, after, numbers, metrics)
-    rows = tuple(
-        _row(key, a, b, line, spreads.get(key)) for key, (a, b, line) in sides.items() if _any(a) and _any(b)
-    )
+    rows = tuple(_row(key, a, b, line, spreads.get(key)) for key, (a, b, line) in sides.items() if _any(a) and _any(b))
     if not rows:
         raise SourceError(f"{name}: no number on both sides; fill the columns {before} and {after}")
     source = "stated" if all(len(row.before.samples) > 1 for row in rows) else "one figure a side"
@@ -137,9 +135,7 @@ def _row(
     spread: tuple[float | None, float | None, float | None, float | None] | None,
 ) -> Delta:  # fmt: skip
     if spread and len(before) == 1 and len(after) == 1:
-        return Delta(
-            metric, _given(before[0], spread[0], spread[2]), _given(after[0], spread[1], spread[3]), line=line
-        )
+        return Delta(metric, _given(before[0], spread[0], spread[2]), _given(after[0], spread[1], spread[3]), line=line)
     return Delta(metric, Value.of(before), Value.of(after), line=line)
 
 
@@ -172,9 +168,7 @@ def _long_form(
     labels = list(dict.fromkeys(label for _, label in found))
     if len(labels) == 2:
         return [_paired(found, lines, labels)], [], unread
-    series = [
-        Series(m, Value.of(values), "", label, "", lines[m, label]) for (m, label), values in found.items()
-    ]
+    series = [Series(m, Value.of(values), "", label, "", lines[m, label]) for (m, label), values in found.items()]
     return [], series, unread
 
 

@@ -109,7 +109,8 @@ class UnixBenchReader:
             if abs(expected - score) > 0.1:
                 self._flag(line.number, "the index score", score, expected)
         if self._series:
-            value = Value(score, score - 0.05, score + 0.05)
+            runs = [s.value.n for s in self._series.values() if s.value.n is not None]
+            value = Value(score, score - 0.05, score + 0.05, n=min(runs, default=None))
             note = "derived from the rows above"
             self._series[SCORE] = Series(SCORE, value, "index", "", "", line.number, note)
         self._score_seen, self._indices = True, []
