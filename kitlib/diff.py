@@ -13,9 +13,10 @@ from typing import Literal
 from kitlib.baseline import History, Place, history, snapshot
 from kitlib.errors import DataError, NotFound
 from kitlib.heat import Role, clash, role_of
-from kitlib.lines import check_line, leaves, line_span
+from kitlib.lines import check_line, line_span
 from kitlib.model import Abi, Layout
 from kitlib.source import Source
+from kitlib.straddle import halves
 
 Change = Literal["added", "removed", "moved", "shifted", "resized", "retyped", "stays"]
 
@@ -309,15 +310,7 @@ def _straddle_notes(before: Layout, after: Layout, since: History, line_bytes: i
         straddled, straddles = was[0] != was[1], now[0] != now[1]
         if straddled == straddles:
             continue
-        parts = _parts(after if straddles else before, old.path, line_bytes, phase)
+        parts = halves(after if straddles else before, old.path, line_bytes, phase)
         between = f" between {parts[0]} and {parts[1]}" if parts else ""
         notes[old.path] = f"now crosses a line boundary{between}" if straddles else f"no longer crosses a line{between}"
     return notes
-
-
-def _parts(layout: Layout, path: str, line_bytes: int, phase: int) -> tuple[str, str] | None:
-    inner = [leaf for leaf in leaves(layout) if leaf.path.startswith(path + ".") and leaf.bit_size]
-    spans = [(leaf.path, *line_span(leaf.bit_offset, leaf.bit_size, line_bytes, phase)) for leaf in inner]
-    ahead = [p for p, _, last in spans if last == spans[0][1]]
-    behind = [p for p, first, _ in spans if first > spans[0][1]]
-    return (ahead[-1], behind[0]) if ahead and behind else None

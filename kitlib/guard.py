@@ -10,7 +10,7 @@ from typing import Literal
 from kitlib.baseline import History, history, snapshot
 from kitlib.errors import NotFound
 from kitlib.lines import Leaf, find_leaf, leaves, line_span, n_lines
-from kitlib.model import Layout
+from kitlib.model import ABIS, Layout
 from kitlib.rules import Rule, RuleFile, StructRules
 from kitlib.source import Source
 
@@ -64,9 +64,14 @@ def check(rules: RuleFile, source: Source, config: Mapping[str, str] | None = No
 def evaluate(group: StructRules, layout: Layout, config: Mapping[str, str] | None = None) -> list[Outcome]:
     """Evaluate the rules of one struct on `layout`."""
     since = None
-    if group.baseline is not None:
+    if group.baseline is not None and _comparable(group.baseline.abi, layout):
         since = history(group.baseline, snapshot(layout, group.paths), group.paths)
     return [_evaluate(rule, group.struct, layout, config, since) for rule in group.rules]
+
+
+def _comparable(abi: str, layout: Layout) -> bool:
+    """Whether a baseline taken on `abi` says anything of this layout: pointers must have the same size."""
+    return abi not in ABIS or ABIS[abi].pointer_bytes == layout.abi.pointer_bytes
 
 
 def _evaluate(

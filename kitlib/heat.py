@@ -18,8 +18,8 @@ class Role:
     """What a member looks like.
 
     ``label`` is a word for people, ``group`` one of ``atomic``, ``refcount``, ``lock``, ``rcu``, ``percpu``,
-    ``wait``, ``read-mostly``, ``plain``. ``writes`` weighs how often several CPUs write it, ``reads`` what is
-    lost when its line is dirtied by someone else; both 0 to 10.
+    ``wait``, ``read-mostly``, ``links`` (taken as one), ``plain``. ``writes`` weighs how often several CPUs
+    write it, ``reads`` what is lost when its line is dirtied by someone else; both 0 to 10.
     """
 
     label: str
@@ -33,10 +33,15 @@ class Role:
 
 
 _NONE = Role("padding", "plain", 0, 0)
+_MAIN = re.compile(r"^(?!min_|low_|max_)(\w{1,4}_)?(count|usage|users|refcnt|refcount|refs?|lockref)$")
 _COUNTED = re.compile(
     r"count|cnt|refs?$|refs?_|users|usage|inuse|in_use|pending|nr_|_nr|inflight|active|alloc|load", re.I
 )
-_RARE = re.compile(r"debug|stat_|_stats?$|err(or)?s?$|fail|warn|seq$|_id$|^id$|gen(eration)?$|version", re.I)
+_RARE = re.compile(
+    r"debug|stat_|_stats?$|err(or)?s?$|fail|warn|seq$|_id$|^id$|gen(eration)?$|version|enable|disable|open|suspend|resume"
+    r"|probe|bind|attach|config|setup|init|carrier|wake|reset|hotplug|children|boot|power|shutdown|remov|regist",
+    re.I,
+)
 _LIMIT = re.compile(
     r"(^|_)(max|min|limit|low|high|size|mask|shift|order|capacity|thresh\w*|quota|len|depth|bits)(_|$|\d)"
 )
@@ -70,10 +75,9 @@ def _writer(name: str, type_text: str, tags: frozenset[str]) -> Role | None:
     if "lockref" in type_text:
         return Role("lock with a count", "refcount", 10, 6)
     if "refcount" in tags:
-        return Role("reference count", "refcount", 9 if not _RARE.search(name) else 5, 5)
+        return Role("reference count", "refcount", _count_weight(name, 6.0 if "kref" in type_text else 8.0), 5)
     if "atomic" in tags:
-        weight = 9.0 if _COUNTED.search(name) else 7.0
-        return Role("atomic", "atomic", weight / 2 if _RARE.search(name) else weight, 5)
+        return Role("atomic", "atomic", _count_weight(name, 8.0 if _COUNTED.search(name) else 6.0), 5)
     if "lock" in tags:
         return _lock(type_text)
     if "percpu" in tags:
@@ -83,6 +87,13 @@ def _writer(name: str, type_text: str, tags: frozenset[str]) -> Role | None:
     if "wait" in tags:
         return Role("wait queue", "wait", 4, 1)
     return None
+
+
+def _count_weight(name: str, usual: float) -> float:
+    """An object's main counter is the one that every user touches; set-up and error counters are seldom hot."""
+    if _MAIN.search(name):
+        return 10.0
+    return usual / 2 if _RARE.search(name) else usual
 
 
 def _lock(type_text: str) -> Role:
@@ -114,8 +125,8 @@ def _pointer(name: str, type_text: str, percpu: bool) -> Role:
 
 
 def _scalar(name: str, type_text: str, tags: frozenset[str]) -> Role:
-    if tags & {"list", "tree", "work"}:
-        return Role("links", "plain", 0, 1)
+    if "work" in tags or ("list" in tags and "list_lru" not in type_text) or "rb_node" in type_text:
+        return Role("links", "links", 0, 1)
     if _LIMIT.search(name):
         return Role("limit or size", "read-mostly", 0, 4)
     if _NAMED.search(name):

@@ -11,6 +11,7 @@ from kitlib.guard import evaluate, outsiders
 from kitlib.lines import Leaf, find_leaf, leaves, line_span
 from kitlib.model import Layout
 from kitlib.rules import Rule, Scope, StructRules
+from kitlib.straddle import halves
 from kitlib.tags import WRITTEN_TAGS
 
 
@@ -93,26 +94,16 @@ def _own_lines(layout: Layout, path: str, leaf: Leaf, scope: Scope) -> list[Rule
         return [_start(path, leaf, scope)]
     why = f"{path} crosses from {size}-byte line {first} to {last} today"
     rules = [Rule(_label("straddle", [path], scope), "straddle", (path,), (), scope, why)]
-    halves = _halves(layout, path, scope)
-    if halves:
-        why = f"{halves[0]} ends line {first} and {halves[1]} starts line {last} today"
-        rules.append(Rule(_label("apart", halves, scope), "apart", halves, (), scope, why))
+    parts = halves(layout, path, size, (scope.phases or (0,))[0])
+    if parts:
+        why = f"{parts[0]} ends line {first} and {parts[1]} starts line {first + 1} today"
+        rules.append(Rule(_label("apart", parts, scope), "apart", parts, (), scope, why))
     return rules
 
 
 def _start(path: str, leaf: Leaf, scope: Scope) -> Rule:
     why = f"{path} is longer than a line; it starts here today"
     return Rule(f"offset-{path}", "at", (path,), (("offset", leaf.offset),), scope, why)
-
-
-def _halves(layout: Layout, path: str, scope: Scope) -> tuple[str, str] | None:
-    """The members of `path` next to the line boundary inside it, if the boundary falls between two."""
-    inner = [leaf for leaf in leaves(layout) if leaf.path.startswith(path + ".") and leaf.bit_size]
-    spans = [(leaf, *_span(leaf, scope)) for leaf in inner]
-    first = _span(find_leaf(layout, path), scope)[0]
-    ahead = [leaf for leaf, _, last in spans if last == first]
-    behind = [leaf for leaf, start, _ in spans if start > first]
-    return (ahead[-1].path, behind[0].path) if ahead and behind else None
 
 
 def _pairs(found: dict[str, Leaf], scope: Scope) -> list[Rule]:
