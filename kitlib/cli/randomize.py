@@ -1,0 +1,192 @@
+"""``randomize``: what randomised layouts do to a pair of members."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kitlib.cli.common import emit, format_option, line_options
+from kitlib.describe import layout_text
+from kitlib.errors import DataError, KitError
+from kitlib.files import read_text
+from kitlib.lines import share_line
+from kitlib.model import Layout
+from kitlib.randclang import randomize_clang
+from kitlib.randstats import DEFAULT_TRIALS, Counts, Risk, ask
+from kitlib.randstruct import MODE_TITLES, MODES, is_ops_struct, randomize_gcc
+from kitlib.scenario import FORMAT, Scenario
+from kitlib.sources import open_source
+from kitlib.text import table
+
+
+@click.command()
+@click.argument("source")
+@click.argument("struct")
+@click.option("--pair", required=True, metavar="A,B[,C...]", help="A, and the members it may share a line with.")
+@click.option(
+    "--mode", type=click.Choice(MODES), default="gcc-full", show_default=True, help="Who randomises, and how."
+)
+@click.option("--trials", type=int, default=DEFAULT_TRIALS, show_default=True, help="Layouts to draw.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the drawing; the same gives the same.")
+@click.option("--after", metavar="X", help="Compare with a scenario file, or with that struct of another SOURCE.")
+@click.option("--path", "paths", multiple=True, metavar="NAME=A,B...", help="Count the lines these members touch.")
+@click.option("--layout-seed", metavar="TEXT", help="Also show the one layout of this build's seed (randstruct.seed).")
+@line_options
+@format_option()
+def randomize(
+    source: str,
+    struct: str,
+    pair: str,
+    mode: str,
+    trials: int,
+    seed: int,
+    after: str | None,
+    paths: tuple[str, ...],
+    layout_seed: str | None,
+    line_bytes: int,
+    phase: int,
+    fmt: str,
+) -> None:
+    """Draw random layouts of STRUCT and say how likely A shares a line with any of the others.
+
+    Modes: gcc-full; gcc-performance (as fixed in November 2023); gcc-performance-prefix (before that fix); clang.
+    """
+    layout = open_source(source).struct(struct)
+    names = tuple(name.strip() for name in pair.split(","))
+    options: dict[str, Any] = {
+        "trials": trials,
+        "seed": seed,
+        "line_bytes": line_bytes,
+        "phase": phase,
+        "paths": _named_paths(paths),
+    }
+    before = ask(layout, mode, names, **options)
+    record = risk_record(before)
+    risks = [("as is" if after is None else "before", before)]
+    if after is not None:
+        changed = ask(_after(after, struct), mode, names, **options)
+        risks.append(("after", changed))
+        record["after"] = risk_record(changed)
+    exact = None if layout_seed is None else _exact(layout, layout_seed, mode)
+    if exact is not None:
+        record["layout"] = _exact_record(exact, names, line_bytes, phase)
+    emit(record, lambda: _text(layout, risks, exact, line_bytes, phase), fmt)
+
+
+def risk_record(risk: Risk) -> dict[str, Any]:
+    """Plain values for JSON; sizes in bytes."""
+    low, high = risk.p_same_line.ci95
+    return {
+        "struct": risk.struct,
+        "kind": "model",
+        "mode": risk.mode,
+        "trials": risk.trials,
+        "seed": risk.seed,
+        "pair": list(risk.pair),
+        "line_bytes": risk.line_bytes,
+        "phase": risk.phase,
+        "p_same_line": {"estimate": risk.p_same_line.value, "ci95": [low, high]},
+        "same_line_declared": risk.same_line_declared,
+        "size": _counts_record(risk.size),
+        "lines": {label: _counts_record(counts) for label, counts in risk.lines},
+    }
+
+
+def _counts_record(counts: Counts) -> dict[str, Any]:
+    return {
+        "mean": counts.mean,
+        "min": counts.min,
+        "max": counts.max,
+        "declared": counts.declared,
+        "counts": [list(row) for row in counts.counts],
+    }
+
+
+def _named_paths(words: tuple[str, ...]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for word in words:
+        label, equals, members = word.partition("=")
+        if not equals or not label or not members:
+            raise DataError(f"--path '{word}': write NAME=A,B with members of the struct")
+        found[label] = [name.strip() for name in members.split(",")]
+    return found
+
+
+def _after(text: str, struct: str) -> Layout:
+    """The layout to compare with: that of a scenario file, or `struct` of another source."""
+    if text.endswith(".json"):
+        content = read_text(Path(text))
+        try:
+            is_scenario = json.loads(content).get("format") == FORMAT
+        except (ValueError, AttributeError):
+            is_scenario = False
+        if is_scenario:
+            return Scenario.from_json(content, text).layout
+    try:
+        return open_source(text).struct(struct)
+    except KitError as error:
+        raise type(error)(f"--after: {error}") from None
+
+
+def _exact(layout: Layout, seed: str, mode: str) -> Layout:
+    return randomize_clang(layout, seed) if mode == "clang" else randomize_gcc(layout, seed, mode)
+
+
+def _exact_record(layout: Layout, names: tuple[str, ...], line_bytes: int, phase: int) -> dict[str, Any]:
+    return {
+        "kind": "exact",
+        "size": layout.size,
+        "order": [member.name for member in layout],
+        "offsets": [member.offset for member in layout],
+        "same_line": any(share_line(layout, names[0], other, line_bytes, phase) for other in names[1:]),
+    }
+
+
+def _text(layout: Layout, risks: list[tuple[str, Risk]], exact: Layout | None, line_bytes: int, phase: int) -> str:
+    risk = risks[0][1]
+    headers = ["", "as declared", "probability", "95 % interval", "size mean", "min", "max"]
+    lines = [
+        f"{risk.struct}: {MODE_TITLES[risk.mode]}, {risk.trials:,} layouts drawn (model), seed {risk.seed}",
+        f"{risk.pair[0]} on one {risk.line_bytes}-byte line with {' or '.join(risk.pair[1:])}:",
+        table(headers, _rows(risks), right="llrrrrr"),
+    ]
+    if risk.lines:
+        lines.append(
+            table(["lines touched by", "", "declared", "mean", "min", "max"], _line_rows(risks), right="llrrrr")
+        )
+    if is_ops_struct(layout):
+        lines.append("All members are function pointers: it is randomised unless marked no_randomize_layout.")
+    else:
+        lines.append("Only a struct marked __randomize_layout is randomised.")
+    if exact is not None:
+        lines += ["", "The layout of the given seed (exact):", layout_text(exact, line_bytes=line_bytes, phase=phase)]
+    return "\n".join(lines)
+
+
+def _line_rows(risks: list[tuple[str, Risk]]) -> list[list[str]]:
+    return [
+        [label, state, str(counts.declared), f"{counts.mean:.2f}", str(counts.min), str(counts.max)]
+        for state, risk in risks
+        for label, counts in risk.lines
+    ]
+
+
+def _rows(risks: list[tuple[str, Risk]]) -> list[list[str]]:
+    rows = []
+    for label, risk in risks:
+        low, high = risk.p_same_line.ci95
+        rows.append(
+            [
+                label,
+                "shares" if risk.same_line_declared else "apart",
+                f"{risk.p_same_line.value:.4f}",
+                f"{low:.4f}..{high:.4f}",
+                f"{risk.size.mean:.1f}",
+                str(risk.size.min),
+                str(risk.size.max),
+            ]
+        )
+    return rows

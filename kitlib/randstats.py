@@ -1,0 +1,237 @@
+"""What randomised layouts do to a pair of members, to the size and to the lines of a path.
+
+Every answer is a model's: layouts drawn as the compiler would draw them, with an interval for the drawing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kitlib.errors import DataError
+from kitlib.lines import check_line, find_leaf
+from kitlib.model import Layout
+from kitlib.place import replace
+from kitlib.randbatch import Batch, Ints, batches, order_batches
+from kitlib.randstruct import as_plugin_sees
+
+Z95 = 1.959963984540054
+"""97.5 % point of the normal distribution."""
+DEFAULT_TRIALS = 200_000
+MAX_TRIALS = 100_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A share of `trials` drawings, with Wilson's 95 % interval (Wilson 1927; sound at 0 and 1 too)."""
+
+    hits: int
+    trials: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.hits <= self.trials or self.trials < 1:
+            raise ValueError(f"{self.hits} of {self.trials} is no share")
+
+    @property
+    def value(self) -> float:
+        return self.hits / self.trials
+
+    @property
+    def ci95(self) -> tuple[float, float]:
+        """Lower and upper bound.
+
+        >>> low, high = Estimate(0, 100).ci95
+        >>> low, round(high, 4)
+        (0.0, 0.037)
+        """
+        n, p = self.trials, self.value
+        spread = Z95 * math.sqrt(p * (1 - p) / n + Z95**2 / (4 * n * n))
+        scale = 1 + Z95**2 / n
+        centre = p + Z95**2 / (2 * n)
+        low = 0.0 if self.hits == 0 else max(0.0, (centre - spread) / scale)
+        high = 1.0 if self.hits == n else min(1.0, (centre + spread) / scale)
+        return low, high
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How often each whole number came up; ``declared`` is what the struct has as it is."""
+
+    counts: tuple[tuple[int, int], ...]
+    declared: int
+
+    @property
+    def total(self) -> int:
+        return sum(count for _, count in self.counts)
+
+    @property
+    def mean(self) -> float:
+        return sum(value * count for value, count in self.counts) / self.total
+
+    @property
+    def min(self) -> int:
+        return self.counts[0][0]
+
+    @property
+    def max(self) -> int:
+        return self.counts[-1][0]
+
+
+@dataclass(frozen=True, slots=True)
+class Risk:
+    """Answers for one struct in one mode.
+
+    ``pair`` is the member asked about and those it may meet; ``p_same_line`` the probability that it shares a
+    line with any of them, ``same_line_declared`` whether it does as the struct is. ``size`` is in bytes;
+    ``lines`` counts the lines that each named path touches.
+    """
+
+    struct: str
+    mode: str
+    trials: int
+    seed: int
+    pair: tuple[str, ...]
+    line_bytes: int
+    phase: int
+    p_same_line: Estimate
+    same_line_declared: bool
+    size: Counts
+    lines: tuple[tuple[str, Counts], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Spot:
+    """A leaf as seen from its top-level member: position declared, bits from its start, width in bits."""
+
+    top: int
+    inside: int
+    width: int
+
+
+def ask(
+    layout: Layout,
+    mode: str,
+    pair: Sequence[str],
+    *,
+    trials: int = DEFAULT_TRIALS,
+    seed: int = 0,
+    line_bytes: int = 64,
+    phase: int = 0,
+    paths: Mapping[str, Sequence[str]] | None = None,
+) -> Risk:
+    """Draw `trials` layouts and count.
+
+    `pair` is a member and one or more others, each a name or a path (``f_path.dentry``); `paths` names sets of
+    members whose lines are counted. Raises `NotFound` for an unknown member, `DataError` for a bad pair, mode,
+    seed or number of trials, `PlacementError` if `layout` cannot be re-placed.
+    """
+    check_line(line_bytes, phase)
+    check_trials(trials)
+    spots = _pair_spots(layout, pair)
+    path_spots = {label: [_spot(layout, name) for name in names] for label, names in (paths or {}).items()}
+    hits = 0
+    sizes: dict[int, int] = {}
+    lines: dict[str, dict[int, int]] = {label: {} for label in path_spots}
+    for batch in batches(layout, mode, trials, seed):
+        hits += int(_meets(batch, spots, line_bytes, phase).sum())
+        _tally(sizes, batch.sizes)
+        for label, members in path_spots.items():
+            _tally(lines[label], _lines_of(batch, members, line_bytes, phase))
+    as_is = _as_batch(layout)
+    declared = {label: int(_lines_of(as_is, members, line_bytes, phase)[0]) for label, members in path_spots.items()}
+    return Risk(
+        layout.title,
+        mode,
+        trials,
+        seed,
+        tuple(pair),
+        line_bytes,
+        phase,
+        Estimate(hits, trials),
+        bool(_meets(as_is, spots, line_bytes, phase)[0]),
+        Counts(tuple(sorted(sizes.items())), layout.size),
+        tuple((label, Counts(tuple(sorted(lines[label].items())), declared[label])) for label in path_spots),
+    )
+
+
+def check_trials(trials: int) -> None:
+    """Raise `DataError` unless `trials` is from 1 to `MAX_TRIALS`."""
+    if not 1 <= trials <= MAX_TRIALS:
+        raise DataError(f"trials {trials}: give 1 to {MAX_TRIALS} (100,000 gives a third digit)")
+
+
+def sample_layouts(layout: Layout, mode: str, trials: int, seed: int = 0) -> Iterator[Layout]:
+    """Yield `trials` random layouts, the same ones that `ask` draws first for a batch of that size.
+
+    Raises as `ask` does.
+    """
+    check_trials(trials)
+    base = layout if mode == "clang" else as_plugin_sees(layout)
+    for orders in order_batches(layout, mode, trials, seed):
+        for order in orders.T.tolist():
+            yield replace(base, [base.members[i] for i in order])
+
+
+def sample_costs(
+    layout: Layout, mode: str, cost: Callable[[Layout], float], *, trials: int = 200, seed: int = 0
+) -> tuple[float, ...]:
+    """What `cost` (a model of the cost of a layout, any unit) says of `trials` random layouts, sorted."""
+    return tuple(sorted(cost(drawn) for drawn in sample_layouts(layout, mode, trials, seed)))
+
+
+def _pair_spots(layout: Layout, pair: Sequence[str]) -> list[_Spot]:
+    if len(pair) < 2:
+        raise DataError(f"pair '{','.join(pair)}': name a member and at least one other, as A,B")
+    if len(set(pair)) < len(pair):
+        raise DataError(f"pair '{','.join(pair)}': a member is named twice")
+    return [_spot(layout, name) for name in pair]
+
+
+def _spot(layout: Layout, path: str) -> _Spot:
+    leaf = find_leaf(layout, path)
+    return _Spot(leaf.top, leaf.bit_offset - layout.members[leaf.top].bit_offset, leaf.bit_size)
+
+
+def _span(batch: Batch, spot: _Spot, line_bytes: int, phase: int) -> tuple[Ints, Ints]:
+    """First and last line of `spot` in each trial (see `kitlib.lines.line_span`)."""
+    start = batch.bit_offsets[spot.top] + (spot.inside + phase * 8)
+    line_bits = line_bytes * 8
+    return start // line_bits, (start + max(spot.width, 1) - 1) // line_bits
+
+
+def _meets(batch: Batch, spots: list[_Spot], line_bytes: int, phase: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Whether the first spot shares a line with any of the others, a trial."""
+    low, high = _span(batch, spots[0], line_bytes, phase)
+    met = np.zeros(len(low), dtype=np.bool_)
+    for spot in spots[1:]:
+        first, last = _span(batch, spot, line_bytes, phase)
+        met |= (first <= high) & (last >= low)
+    return met
+
+
+def _lines_of(batch: Batch, spots: list[_Spot], line_bytes: int, phase: int) -> Ints:
+    """How many different lines the spots touch, a trial."""
+    spans = [_span(batch, spot, line_bytes, phase) for spot in spots]
+    counted = np.zeros(len(batch.sizes), dtype=np.int64)
+    last_line = max((int(last.max()) for _, last in spans), default=-1)
+    for line in range(last_line + 1):
+        touched = np.zeros(len(counted), dtype=np.bool_)
+        for first, last in spans:
+            touched |= (first <= line) & (line <= last)
+        counted += touched
+    return counted
+
+
+def _tally(into: dict[int, int], values: Ints) -> None:
+    found, counts = np.unique(values, return_counts=True)
+    for value, count in zip(found.tolist(), counts.tolist(), strict=True):
+        into[value] = into.get(value, 0) + count
+
+
+def _as_batch(layout: Layout) -> Batch:
+    """The declared layout as a batch of one trial."""
+    offsets = np.array([[member.bit_offset] for member in layout.members], dtype=np.int64)
+    return Batch(offsets.reshape(-1, 1), np.array([layout.size], dtype=np.int64))
