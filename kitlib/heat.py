@@ -39,7 +39,8 @@ _COUNTED = re.compile(
 )
 _RARE = re.compile(
     r"debug|stat_|_stats?$|err(or)?s?$|fail|warn|seq$|_id$|^id$|gen(eration)?$|version|enable|disable|open|suspend|resume"
-    r"|probe|bind|attach|config|setup|init|carrier|wake|reset|hotplug|children|boot|power|shutdown|remov|regist",
+    r"|probe|bind|attach|config|setup|init|carrier|wake|reset|hotplug|children|boot|power|shutdown|remov|regist"
+    r"|usecnt|writecnt|writers?$|event|miss(es)?$|drop|flush|freeze|frozen|done|ready",
     re.I,
 )
 _LIMIT = re.compile(
@@ -75,7 +76,9 @@ def _writer(name: str, type_text: str, tags: frozenset[str]) -> Role | None:
     if "lockref" in type_text:
         return Role("lock with a count", "refcount", 10, 6)
     if "refcount" in tags:
-        return Role("reference count", "refcount", _count_weight(name, 6.0 if "kref" in type_text else 8.0), 5)
+        return Role("reference count", "refcount", _count_weight(name, 4.0 if "kref" in type_text else 8.0), 5)
+    if "atomic" in tags and type_text.startswith("local"):  # asm/local.h: for data one CPU owns
+        return Role("per-CPU local counter", "percpu", 1, 3)
     if "atomic" in tags:
         return Role("atomic", "atomic", _count_weight(name, 8.0 if _COUNTED.search(name) else 6.0), 5)
     if "lock" in tags:
@@ -85,7 +88,7 @@ def _writer(name: str, type_text: str, tags: frozenset[str]) -> Role | None:
     if "rcu" in tags:
         return Role("RCU head", "rcu", 1, 0)
     if "wait" in tags:
-        return Role("wait queue", "wait", 4, 1)
+        return Role("wait queue or completion", "wait", 2, 1)
     return None
 
 
@@ -99,14 +102,14 @@ def _count_weight(name: str, usual: float) -> float:
 def _lock(type_text: str) -> Role:
     if "seqc" in type_text:
         return Role("sequence counter", "lock", 5, 5)
+    if "percpu_rw" in type_text or "local_lock" in type_text:
+        return Role("per-CPU lock", "lock", 1, 3)
     if "rwlock" in type_text or "qrwlock" in type_text:
         return Role("reader-writer spinlock, written by readers too", "lock", 9, 5)
     if "rw_semaphore" in type_text:
-        return Role("reader-writer semaphore, written by readers too", "lock", 8, 5)
-    if "percpu_rw" in type_text or "local_lock" in type_text:
-        return Role("per-CPU lock", "lock", 2, 3)
+        return Role("reader-writer semaphore, written by readers too", "lock", 7, 5)
     if "mutex" in type_text or "semaphore" in type_text:
-        return Role("sleeping lock", "lock", 6, 4)
+        return Role("sleeping lock", "lock", 4, 4)
     return Role("spinlock", "lock", 7, 5)
 
 
