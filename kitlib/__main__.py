@@ -1,0 +1,5 @@
+"""``python -m kitlib``."""
+
+from kitlib.cli import main
+
+main()
