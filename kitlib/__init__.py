@@ -32,7 +32,9 @@ __all__ = ["__version__", *_WHERE]
 
 def __getattr__(name: str) -> Any:
     if name in _WHERE:
-        return getattr(import_module(_WHERE[name]), name)
+        value = getattr(import_module(_WHERE[name]), name)
+        globals()[name] = value  # else `kitlib.explore` would from now on be the module of that name
+        return value
     raise AttributeError(f"module 'kitlib' has no attribute {name!r}")
 
 

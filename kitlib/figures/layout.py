@@ -8,8 +8,8 @@ from typing import Any
 import plotly.graph_objects as go
 
 from kitlib.blocks import Block, Piece, blocks, moved, pieces
-from kitlib.figures.style import ACCENT, GHOST, GREY, INK, TAGS, badge, figure, safe
-from kitlib.lines import n_lines
+from kitlib.figures.style import ACCENT, GHOST, GREY, INK, PLOTLY, TAGS, badge, figure, safe
+from kitlib.lines import LINE_SIZES, n_lines
 from kitlib.model import Layout
 
 ROW_PX = 42
@@ -241,15 +241,22 @@ def ghost_key() -> go.Scatter:
 
 def hover(block: Block, was_bit: int | None = None, *, new: bool = False) -> str:
     """Hover text of a member: path, type, offset, size, alignment; with its old offset where that is known."""
-    style = TAGS[block.tag]
-    tag = f"{'holds: ' if block.inside else ''}{style.mark} {style.label}".strip()
-    rows = [f"<b>{safe(block.path or '(unnamed)')}</b>", safe(block.type), f"offset {_place(block.bit_offset)}"]
+    head, size, tag = hover_parts(block)
+    where = f"offset {_place(block.bit_offset)}"
     if was_bit is not None and was_bit != block.bit_offset:
-        rows[-1] += f", was {_place(was_bit)}"
+        where += f", was {_place(was_bit)}"
     elif new:
-        rows[-1] += ", not there before"
-    size = f"{block.bit_size // 8} bytes" if block.bit_size % 8 == 0 else f"{block.bit_size} bits"
-    return "<br>".join([*rows, f"size {size}, alignment {block.align}", tag])
+        where += ", not there before"
+    return f"{head}<br>{where}<br>{size}, alignment {block.align}<br>{tag}"
+
+
+def hover_parts(block: Block) -> tuple[str, str, str]:
+    """What stays the same of `hover` wherever a member is put: name and type, size, tag (escaped)."""
+    style = TAGS[block.tag]
+    size = f"size {block.bit_size // 8} bytes" if block.bit_size % 8 == 0 else f"size {block.bit_size} bits"
+    tag = f"{'holds: ' if block.inside else ''}{style.mark} {style.label}".strip()
+    name = safe(block.path or "(unnamed)")
+    return f"<b>{name}</b><br>{safe(block.type)}", size, tag
 
 
 def _place(bit: int) -> str:
@@ -297,3 +304,28 @@ def _describe(layout: Layout, line_bytes: int, phase: int) -> str:
         rows.setdefault(piece.line, []).append(piece.block.name)
     lines = "; ".join(f"line {row}: {', '.join(names)}" for row, names in sorted(rows.items()))
     return f"{_headline(layout, line_bytes, phase)}. {lines}."
+
+
+def explorer_style() -> dict[str, Any]:
+    """Everything the explorer's front end needs to draw as `cacheline_map` does: traces without data, the
+    layout without title, colours and measures. Plain values for JSON."""
+    frame = _frame("", "").to_plotly_json()["layout"]
+    for key in ("title", "annotations", "meta"):
+        frame.pop(key, None)
+    frame["margin"] = {**frame["margin"], "t": 36}
+    empty = _Drawing(Layout(None, "struct", 0, 1, ()), 64, 0, False, frozenset(), None, True)
+    return {
+        "traces": {tag: go.Bar(**bar_style(tag)).to_plotly_json() for tag in TAGS if tag != "marker"},
+        "marker": empty._markers(()).to_plotly_json(),
+        "ghost": ghost_key().to_plotly_json(),
+        "layout": frame,
+        "marks": {tag: style.mark for tag, style in TAGS.items()},
+        "accent": ACCENT,
+        "moved": GHOST,
+        "bar": BAR,
+        "row_px": ROW_PX,
+        "chars": CHARS_PER_ROW,
+        "min_width": MIN_WIDTH,
+        "line_sizes": list(LINE_SIZES),
+        "config": PLOTLY,
+    }

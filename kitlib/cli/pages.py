@@ -1,0 +1,78 @@
+"""``kitlib report`` and ``kitlib lab``."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kitlib.errors import ToolError
+
+if TYPE_CHECKING:
+    from kitlib.report import Progress
+
+
+@click.command()
+@click.argument("notebooks", nargs=-1, metavar="[NOTEBOOK ...]", type=click.Path(path_type=Path))
+@click.option("-o", "--output", default="reports", type=click.Path(path_type=Path), help="Folder to write to.")
+def report(notebooks: tuple[Path, ...], output: Path) -> None:
+    """Run notebooks and write each as one HTML page that works offline, and an index of all pages.
+
+    Without NOTEBOOK, all that come with the kit. If a cell fails, nothing is written.
+    """
+    from kitlib.report import default_notebooks, render
+
+    chosen = list(notebooks) or default_notebooks()
+    with _progress(chosen) as progress:
+        written = render(chosen, output, progress)
+    click.echo(f"{len(written) - 1} pages written; open {written[-1]}")
+
+
+@contextmanager
+def _progress(notebooks: list[Path]) -> Iterator[Progress]:
+    """A bar on stderr that counts the cells of each notebook."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        tasks = {path.stem: bar.add_task(path.stem, total=None, start=False) for path in notebooks}
+
+        def step(name: str, done: int, total: int) -> None:
+            bar.start_task(tasks[name])
+            bar.update(tasks[name], completed=done, total=total)
+
+        yield step
+
+
+@click.command()
+@click.option("--port", default=8888, show_default=True, help="Port on 127.0.0.1; the next free one is taken.")
+@click.option("--no-browser", is_flag=True, help="Print the address instead of opening a browser.")
+def lab(port: int, no_browser: bool) -> None:
+    """Open the notebooks in JupyterLab, on this machine only (127.0.0.1, with a token)."""
+    from kitlib.report import default_notebooks
+
+    if importlib.util.find_spec("jupyterlab") is None:
+        raise ToolError("JupyterLab is not installed; run 'make lab', or pip install jupyterlab")
+    sys.exit(subprocess.call(lab_command(default_notebooks(), port, no_browser), env=lab_environment()))
+
+
+def lab_command(notebooks: list[Path], port: int, no_browser: bool) -> list[str]:
+    """JupyterLab's command line. It makes a token of its own; without one anybody on the machine could run code."""
+    start = next((path for path in notebooks if path.stem.startswith("00_")), notebooks[0])
+    root = start.resolve().parent
+    command = [sys.executable, "-m", "jupyterlab", str(start.resolve()), f"--ServerApp.root_dir={root}"]
+    command += ["--ServerApp.ip=127.0.0.1", f"--ServerApp.port={port}", "--ServerApp.allow_remote_access=False"]
+    return [*command, "--no-browser"] if no_browser else command
+
+
+def lab_environment() -> dict[str, str]:
+    """Figures as MIME data: Plotly's other renderer would load scripts from the network."""
+    return os.environ | {"PLOTLY_RENDERER": "plotly_mimetype"}

@@ -1,0 +1,163 @@
+// Cache lines and the map: cuts what Python placed into lines, and makes the traces of kitlib.figures.layout.
+
+const escape = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+const plural = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
+const place = (bit) => (bit % 8 ? `${Math.floor(bit / 8)}, bit ${bit % 8}` : `${bit / 8}`);
+const bytes = (bits) => (bits % 8 ? `${bits} bits` : plural(bits / 8, "byte"));
+
+// -- lines: how bits fall on cache lines --------------------------------------------------------------------
+
+export function cut(bit, bits, lineBytes, phase) {
+  const unit = lineBytes * 8, end = bit + bits + phase * 8, found = [];
+  let start = bit + phase * 8;
+  do {
+    const stop = Math.min(end, (Math.floor(start / unit) + 1) * unit);
+    found.push({ line: Math.floor(start / unit), start: start % unit, bits: stop - start, first: false });
+    start = stop;
+  } while (start < end);
+  found.reduce((a, b) => (b.bits > a.bits ? b : a)).first = true;
+  return found;
+}
+
+export function gaps(spans, sizeBits) {
+  const found = [];
+  let end = 0;
+  for (const [bit, bits] of [...spans].sort((a, b) => a[0] - b[0])) {
+    if (bit > end) found.push({ tag: "hole", bit: end, bits: bit - end });
+    end = Math.max(end, bit + bits);
+  }
+  if (sizeBits > end) found.push({ tag: "padding", bit: end, bits: sizeBits - end });
+  return found;
+}
+
+const span = (bit, bits, lineBytes, phase) =>
+  [bit, bit + Math.max(bits, 1) - 1].map((b) => Math.floor((b + phase * 8) / (lineBytes * 8)));
+
+function figures(members, size, chosen, lineBytes, phase) {
+  // The rows of the table for one layout; `members` are {name, bit, bits}.
+  const free = gaps(members.map((m) => [m.bit, m.bits]), size * 8);
+  const holes = free.filter((g) => g.tag === "hole");
+  const sum = (list) => bytes(list.reduce((n, g) => n + g.bits, 0));
+  const own = members.find((m) => m.name === chosen);
+  const rows = [
+    ["size", plural(size, "byte")],
+    ["lines touched", `${size ? span(0, size * 8, lineBytes, phase)[1] + 1 : 0} of ${lineBytes} bytes`],
+    ["holes", holes.length ? `${holes.length} (${sum(holes)})` : "none"],
+    ["padding at the end", sum(free.filter((g) => g.tag === "padding"))],
+  ];
+  if (!own) return [...rows, [`offset of ${chosen}`, "not there"], [`shares a line with ${chosen}`, "–"]];
+  const [low, high] = span(own.bit, own.bits, lineBytes, phase);
+  const mates = members.filter((m) => {
+    const [first, last] = span(m.bit, m.bits, lineBytes, phase);
+    return m !== own && m.bits && first <= high && last >= low;
+  });
+  const where = low === high ? `line ${low}` : `lines ${low} to ${high}`;
+  return [
+    ...rows,
+    [`offset of ${chosen}`, `${place(own.bit)} (${where})`],
+    [`shares a line with ${chosen}`, mates.map((m) => m.name).join(", ") || "nothing"],
+  ];
+}
+
+// -- the map: the same traces as kitlib.figures.layout ------------------------------------------------------
+
+export function wrap(name, chars) {
+  if (name.length <= chars) return name;
+  if (chars < 4) return "";
+  const parts = [];
+  for (let word of name.replaceAll("_", "_ ").split(/\s+/)) {
+    for (; word.length > chars; word = word.slice(chars)) parts.push(word.slice(0, chars));
+    if (parts.length && word && parts.at(-1).length + word.length <= chars) parts[parts.length - 1] += word;
+    else if (word) parts.push(word);
+  }
+  if (parts.length > 3) parts.splice(2, Infinity, `${parts[2].slice(0, chars - 1)}…`);
+  return parts.join("<br>");
+}
+
+function label(block, piece, style, lineBytes, chars) {
+  const room = Math.floor((chars * piece.bits) / 8 / lineBytes);
+  let mark = style.marks[block.tag];
+  if (mark && block.inside) mark = `(${mark})`;
+  const name = piece.first ? block.name : `…${block.name}`;
+  const text = !mark || room < mark.length + 2 ? wrap(name, room) || mark : wrap(`${mark} ${name}`, room);
+  return text.split("<br>").map(escape).join("<br>");
+}
+
+function blocksOf(variant, state) {
+  const found = variant.members.map((m, i) => {
+    const align = Math.max(m.natural, state.forced[i], 1);
+    let where = `offset ${place(state.offsets[i])}`;
+    if (m.was !== null && m.was !== state.offsets[i]) where += `, was ${place(m.was)}`;
+    else if (m.was === null && m.named) where += ", not there before";
+    const hover = `${m.hover[0]}<br>${where}<br>${m.hover[1]}, alignment ${align}<br>${m.hover[2]}`;
+    return { ...m, bit: state.offsets[i], hover, member: i };
+  });
+  for (const gap of gaps(found.map((b) => [b.bit, b.bits]), state.size * 8)) {
+    const name = `${gap.bits % 8 ? `${gap.bits}-bit` : `${gap.bits / 8}-byte`} ${gap.tag}`;
+    found.push({ ...gap, name, hover: `<b>${name}</b><br>from byte ${gap.bit / 8}`, lane: 0, lanes: 1, member: -1 });
+  }
+  return found.sort((a, b) => a.bit - b.bit || (a.bits > 0) - (b.bits > 0) || a.lane - b.lane);
+}
+
+function frame(style, piece, block, color, dash) {
+  const grow = dash === "dash" ? 0.04 : 0, height = style.bar / block.lanes;
+  const top = piece.line - style.bar / 2 + block.lane * height;
+  return {
+    type: "rect", xref: "x", yref: "y", x0: piece.start / 8, x1: (piece.start + piece.bits) / 8,
+    y0: top - grow, y1: top + height + grow, line: { color, width: 2.5, dash },
+  };
+}
+
+export function draw(style, variant, state, view, width) {
+  const { line: lineBytes, phase, member } = view;
+  const byTag = {}, shapes = [], frames = [];
+  const rows = Math.max(state.size ? span(0, state.size * 8, lineBytes, phase)[1] + 1 : 0, 1);
+  for (const i of state.moved) {
+    const old = variant.members[i];
+    if (old.was === null) continue;
+    for (const p of cut(old.was, old.bits, lineBytes, phase))
+      if (p.line < rows) shapes.push(frame(style, p, { lane: 0, lanes: 1 }, style.moved, "dash"));
+  }
+  for (const block of blocksOf(variant, state)) {
+    const color = block.member === member ? style.accent : state.moved.includes(block.member) ? style.moved : null;
+    for (const piece of cut(block.bit, block.bits, lineBytes, phase)) {
+      (byTag[block.tag] ??= []).push([block, piece]);
+      if (color && piece.bits) frames.push(frame(style, piece, block, color, "solid"));
+    }
+  }
+  const chars = (style.chars * width) / 1000;
+  const traces = Object.keys(style.traces).filter((tag) => byTag[tag]).map((tag) => {
+    const parts = byTag[tag];
+    return {
+      ...style.traces[tag],
+      y: parts.map(([, p]) => p.line), base: parts.map(([, p]) => p.start / 8), x: parts.map(([, p]) => p.bits / 8),
+      width: parts.map(([b]) => style.bar / b.lanes),
+      offset: parts.map(([b]) => -style.bar / 2 + (b.lane * style.bar) / b.lanes),
+      text: parts.map(([b, p]) => label(b, p, style, lineBytes, chars)),
+      hovertext: parts.map(([b]) => b.hover), customdata: parts.map(([b]) => b.member),
+    };
+  });
+  if (byTag.marker) {
+    const parts = byTag.marker;
+    traces.push({
+      ...style.marker, x: parts.map(([, p]) => p.start / 8), y: parts.map(([, p]) => p.line - style.bar / 2 - 0.02),
+      hovertext: parts.map(([b]) => b.hover), customdata: parts.map(([b]) => b.member),
+    });
+  }
+  if (state.moved.length) traces.push(style.ghost);
+  return { traces, shapes: [...shapes, ...frames], rows };
+}
+
+function layoutOf(style, drawn, view, width, ink) {
+  const lines = [...Array(drawn.rows).keys()];
+  const axis = { fixedrange: true, zeroline: false };
+  return {
+    ...style.layout, width, height: drawn.rows * style.row_px + 120, shapes: drawn.shapes,
+    font: { ...style.layout.font, color: ink },
+    xaxis: { ...axis, range: [0, view.line], dtick: view.line <= 64 ? 8 : 16, side: "top" },
+    yaxis: {
+      ...axis, range: [drawn.rows - 0.5, -0.5], showgrid: false, tickvals: lines,
+      ticktext: lines.map((row) => `line ${row} · byte ${Math.max(row * view.line - view.phase, 0)}`),
+    },
+  };
+}

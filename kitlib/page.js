@@ -1,0 +1,73 @@
+// A page's own script, in one module with the explorer's front end: inflate plotly.js, draw figures, start the
+// explorers, sort tables, switch the theme. Asks for nothing outside the file.
+
+const unpack = (node) => Uint8Array.from(atob(node.textContent), (char) => char.charCodeAt(0));
+const inkOf = (node) => getComputedStyle(node).color;
+
+async function drawFigures(library) {
+  for (const figure of document.querySelectorAll(".kit-figure")) {
+    const plot = figure.querySelector(".kit-plot");
+    const { data, layout, config } = JSON.parse(figure.querySelector("script").textContent);
+    layout.font = { ...layout.font, color: inkOf(plot) };
+    await library.newPlot(plot, data, layout, config);
+    plot.dataset.drawn = "1";
+    await new Promise((next) => setTimeout(next)); // let the browser show it before the next one
+  }
+}
+
+async function startExplorers() {
+  for (const states of document.querySelectorAll(".kit-states")) {
+    const data = JSON.parse(await inflate(unpack(states)));
+    const host = states.previousElementSibling;
+    host.replaceChildren();
+    render({ model: offline(data), el: host });
+  }
+}
+
+function sortable(table) {
+  const body = table.tBodies[0];
+  if (!body || table.tHead?.rows.length !== 1 || table.querySelector("[rowspan], [colspan]")) return;
+  [...table.tHead.rows[0].cells].forEach((cell, column) => {
+    if (!cell.textContent.trim()) return;
+    const button = el("button", { type: "button", class: "kit-sort" }, ...cell.childNodes);
+    cell.replaceChildren(button);
+    button.addEventListener("click", () => {
+      const down = cell.getAttribute("aria-sort") === "ascending";
+      for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+      cell.setAttribute("aria-sort", down ? "descending" : "ascending");
+      const key = (row) => row.cells[column]?.textContent.trim() ?? "";
+      const number = (text) => (/^[−+-]?[\d.,]+/.test(text) ? Number.parseFloat(text.replaceAll(",", "").replace("−", "-")) : NaN);
+      const order = (a, b) => {
+        const [x, y] = [number(key(a)), number(key(b))];
+        const by = Number.isNaN(x) || Number.isNaN(y) ? key(a).localeCompare(key(b)) : x - y;
+        return down ? -by : by;
+      };
+      body.append(...[...body.rows].sort(order));
+    });
+  });
+}
+
+function themes() {
+  const button = document.getElementById("kit-theme"), choices = ["auto", "light", "dark"];
+  const recolour = () => globalThis.Plotly && document.querySelectorAll(".kit-figure .kit-plot[data-drawn]").forEach(
+    (plot) => globalThis.Plotly.relayout(plot, { "font.color": inkOf(plot) }));
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    const next = choices[(choices.indexOf(document.documentElement.dataset.theme ?? "auto") + 1) % choices.length];
+    if (next === "auto") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = next;
+    button.textContent = `Theme: ${next}`;
+    recolour();
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", recolour);
+}
+
+themes();
+document.querySelectorAll("main table").forEach(sortable);
+const library = document.getElementById("kit-plotly");
+if (library) {
+  globalThis.kitlibPlotly = inflate(unpack(library)).then(run);
+  await startExplorers();
+  await drawFigures(await globalThis.kitlibPlotly);
+}
+document.documentElement.dataset.ready = "1";
