@@ -196,27 +196,27 @@ def row_record(judged: Judged) -> Record:
         "before": row.before.mean, "before_spread_pct": _spread(row.before), "before_n": row.before.n,
         "after": row.after.mean, "after_spread_pct": _spread(row.after), "after_n": row.after.n,
         "printed_change": row.printed_change, "printed_check": row.printed_check,
-        "change_pct" if judged.in_pct else "change_abs": judged.change,
+        "change_pct" if judged.in_pct else "change_abs": _plain(judged.change),
         "ci95": list(judged.ci95) if judged.ci95 else None,
         "unit": row.unit or judged.meaning.unit, "direction": judged.meaning.direction,
         "verdict": judged.verdict, "reason": judged.reason, "more_runs": judged.more_runs, "method": judged.method,
-        "p": judged.p, "q": judged.q, "noise": judged.noise, "hidden": judged.hidden, "line": row.line,
+        "p": judged.p, "q": judged.q, "noise": _plain(judged.noise), "hidden": judged.hidden, "line": row.line,
     }  # fmt: skip
     for name, value in (("before", row.before), ("after", row.after)):
         if value.spread_kind == "at most":
             record[f"{name}_spread_at_most_pct"] = value.spread_pct
         if value.events is not None:
             record[f"{name}_failed_runs"] = value.events
-    return {key: _plain(value) for key, value in record.items()}
+    return record
 
 
 def _spread(value: Value) -> float | None:
     return None if value.spread_kind == "at most" else value.spread_pct
 
 
-def _plain(value: object) -> object:
+def _plain(value: float | None) -> float | None:
     """JSON has no NaN or infinity: they become null."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return value if value is not None and math.isfinite(value) else None
 
 
 CSV_COLUMNS = (

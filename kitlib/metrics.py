@@ -14,6 +14,7 @@ from kitlib.datafiles import path
 from kitlib.errors import DataError
 from kitlib.series import Direction
 
+_START = 10  # metrics that begin alike share their candidate patterns
 _DIRECTIONS = ("higher", "lower", "neither")
 
 
@@ -42,12 +43,18 @@ class Meanings:
 
     def __init__(self, entries: Iterable[dict[str, Any]], where: str) -> None:
         self._entries: list[_Entry] = []
+        self._by_start: dict[str, tuple[_Entry, ...]] = {}
         for number, entry in enumerate(entries, start=1):
             self._entries.append(_entry(entry, f"{where}, metric {number}"))
 
     def of(self, metric: str) -> Meaning:
         """Meaning of `metric`; `UNKNOWN` when nothing matches: a direction is never guessed."""
-        for entry in self._entries:
+        start = metric[:_START]
+        candidates = self._by_start.get(start)
+        if candidates is None:
+            candidates = tuple(e for e in self._entries if start.startswith(e.first[: len(start)][:_START]))
+            self._by_start[start] = candidates
+        for entry in candidates:
             if metric.startswith(entry.first) and entry.pattern.match(metric):
                 return entry.meaning
         return UNKNOWN

@@ -214,7 +214,7 @@ class Unread:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything one file or text held."""
+    """Everything one file or text held. `cut_at` is the line of a row that the end of the text cut off."""
 
     source: str
     kinds: tuple[str, ...]
@@ -224,6 +224,7 @@ class Report:
     unread: tuple[Unread, ...] = ()
     notes: tuple[str, ...] = ()
     lines: int = 0
+    cut_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from kitlib.errors import DataError
@@ -94,6 +95,7 @@ def rank_permutation_p(before: Sequence[float], after: Sequence[float]) -> float
     return permutation_p(ranks[: len(before)], ranks[len(before) :])
 
 
+@lru_cache(maxsize=16)
 def smallest_deciding_runs(alpha: float = ALPHA) -> int:
     """Fewest runs a side with which an exact two-sided test can reach `alpha` at all (4 for 5 %)."""
     n = 1

@@ -142,7 +142,7 @@ def _read_lines(stream: BinaryIO, name: str) -> Report:
     found = _in_text_order([*tables, *more])
     kinds = tuple(dict.fromkeys([t.kind for t in found] + [run.kind for run in runs]))
     parts = (tuple(found), tuple(series), tuple(plots.plots), tuple(unread), tuple(notes))
-    return _filled(Report(name, kinds, *parts, line.number))
+    return _filled(Report(name, kinds, *parts, line.number, lkp.cut_at or samples.cut_at))
 
 
 def _in_text_order(tables: list[Table]) -> list[Table]:

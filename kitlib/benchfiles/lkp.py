@@ -48,6 +48,7 @@ class LkpReader:
     def __init__(self, context: Context) -> None:
         self.unread: list[Unread] = []
         self.row_count = 0
+        self.cut_at: int | None = None
         self._context = context
         self._done: list[Table] = []
         self._holding: dict[int, list[int]] = {}  # hash of a row → indices of tables that have it
@@ -80,6 +81,7 @@ class LkpReader:
 
     def finish(self) -> list[Table]:
         """Close what is open and return all tables."""
+        self.cut_at = self._pending[0].number if self._pending else None
         self._flush()
         self._close()
         return [replace(table, also_at=tuple(self._copies.get(index, ()))) for index, table in enumerate(self._done)]

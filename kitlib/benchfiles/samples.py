@@ -19,6 +19,7 @@ class SampleReader:
     def __init__(self, context: Context) -> None:
         self.runs: list[Run] = []
         self.unread: list[Unread] = []
+        self.cut_at: int | None = None
         self._context = context
         self._label, self._label_line = "", 0
         self._metric: str | None = None
@@ -41,6 +42,7 @@ class SampleReader:
     def finish(self) -> list[Run]:
         """Close what is open and return all runs."""
         if self._metric is not None:
+            self.cut_at = self._start if self._numbers else None
             self._broken(self._start, "the list has no end")
         return self.runs
 

@@ -14,6 +14,7 @@ from kitlib import benchfiles
 from kitlib.benchtext import CSV_COLUMNS, Record, csv_rows, records, text_report
 from kitlib.cli.common import F, format_option
 from kitlib.compare import base_conflicts, compare_reports
+from kitlib.errors import SourceError
 from kitlib.series import Report
 from kitlib.verdict import JudgedTable, Options, judge_report
 
@@ -50,6 +51,12 @@ def bench(
     options = Options(runs, margin, better)
     reports = [_read(name) for name in files]
     _write([(report, judge_report(report, options)) for report in reports], show_all, fmt, base_conflicts(reports))
+    for report in reports:
+        if report.cut_at is not None:
+            raise SourceError(
+                f"{report.source}: cut off in the middle of a row (line {report.cut_at}); what stands before it is "
+                "shown, but rows are missing: get the whole text"
+            )
 
 
 @click.command()
