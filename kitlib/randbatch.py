@@ -1,38 +1,26 @@
 """Many shuffles at once: orders and placements as numpy arrays, a column a trial.
 
 The GCC modes run the plugin's own generator from random 256-bit seeds, so a column is what that seed gives
-(`kitlib.randstruct.gcc_order` is the scalar form); clang's orders are drawn from its distribution. Placement
-is `kitlib.place.place`, done on columns.
+(`kitlib.randstruct.gcc_order` is the scalar form); clang's orders are drawn from its distribution.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kitlib.errors import DataError
 from kitlib.model import Layout
-from kitlib.place import Rules, member_align, rules_of
+from kitlib.placebatch import Batch, Ints, place_orders, table_of
 from kitlib.randclang import Bucket, clang_buckets
 from kitlib.randstruct import ROTATIONS, WARM_UP, Plan, as_plugin_sees, check_mode, check_struct, name_hash, plan_of
 
-Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
 CELLS = 90_000
 """Members x trials in one batch: about what stays in a 2 MB second-level cache with its scratch arrays."""
-NO_UNIT_LIMIT = 1 << 40
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Placements of one batch: ``bit_offsets`` is (members, trials) by declared position, ``sizes`` (trials,) bytes."""
-
-    bit_offsets: Ints
-    sizes: Ints
 
 
 def batches(layout: Layout, mode: str, trials: int, seed: int) -> Iterator[Batch]:
@@ -198,76 +186,3 @@ def clang_orders(buckets: tuple[Bucket, ...], members: int, trials: int, rng: np
             within = np.uint64(place) if bucket.keeps_order else rng.integers(0, 1 << 48, trials, dtype=np.uint64)
             keys[member] = (rank << np.uint64(48)) | within
     return np.argsort(keys, axis=0, kind="stable")
-
-
-# -- placement --------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """What placement needs of each member, by declared position, in bits; and the struct's alignment in bytes."""
-
-    round_up: Ints
-    unit: Ints
-    unit_limit: Ints
-    width: Ints
-    align: int
-    has_bitfields: bool
-
-
-def table_of(layout: Layout) -> Table:
-    """The placement table of `layout` (see `kitlib.place.next_bit` for the rules)."""
-    rules = rules_of(layout)
-    rows = [_row(layout, i, rules) for i in range(len(layout.members))]
-    columns = np.array(rows, dtype=np.int64).reshape(-1, 4).T
-    counted = [
-        member_align(m, rules)
-        for m in layout.members
-        if m.name is not None or not m.is_bitfield or rules.abi.unnamed_bitfield_aligns
-    ]
-    align = max([rules.forced_align, 1, *counted])
-    round_up, unit, unit_limit, width = columns
-    has_bitfields = any(m.is_bitfield for m in layout.members)
-    return Table(round_up, unit, unit_limit, width, align, has_bitfields)
-
-
-def _row(layout: Layout, index: int, rules: Rules) -> tuple[int, int, int, int]:
-    """Round-up, unit, unit limit and width of one member."""
-    member = layout.members[index]
-    if not member.is_bitfield:
-        return member_align(member, rules) * 8, 1, NO_UNIT_LIMIT, member.bit_size
-    unit = max(member.natural_align, 1) * 8
-    if rules.pack:
-        unit = min(unit, rules.pack * 8)
-    if member.bit_size == 0:
-        return unit, 1, NO_UNIT_LIMIT, 0
-    round_up = member.forced_align * 8 or 1
-    if member.packed or rules.packed:
-        return round_up, 1, NO_UNIT_LIMIT, member.bit_size
-    return round_up, unit, max(member.storage_bits // unit, 1), member.bit_size
-
-
-def place_orders(table: Table, orders: Ints) -> Batch:
-    """Place the members in each column's order."""
-    members, trials = orders.shape
-    offsets = np.empty((members, trials), dtype=np.int64)
-    flat = offsets.reshape(-1)
-    columns = np.arange(trials, dtype=np.int64)
-    position = np.zeros(trials, dtype=np.int64)
-    slack, mask = table.round_up - 1, -table.round_up
-    for row in orders:
-        position += slack[row]
-        position &= mask[row]
-        if table.has_bitfields:
-            _next_unit(table, row, position)
-        flat[row * trials + columns] = position
-        position += table.width[row]
-    sizes = (position + 7) >> 3
-    return Batch(offsets, (sizes + table.align - 1) & -table.align)
-
-
-def _next_unit(table: Table, row: Ints, position: Ints) -> None:
-    """Move `position` on to the next unit where a bit-field would span more units than its type has."""
-    unit = table.unit[row]
-    units = (position % unit + table.width[row] + unit - 1) // unit
-    np.copyto(position, (position + unit - 1) & -unit, where=units > table.unit_limit[row])

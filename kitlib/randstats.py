@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from kitlib.errors import DataError
-from kitlib.lines import check_line, find_leaf
+from kitlib.lines import check_line
 from kitlib.model import Layout
 from kitlib.place import replace
-from kitlib.randbatch import Batch, Ints, batches, order_batches
+from kitlib.placebatch import Batch, Ints, Spot, as_batch, meets, spans, spot_of
+from kitlib.randbatch import batches, order_batches
 from kitlib.randstruct import as_plugin_sees
 
 Z95 = 1.959963984540054
@@ -102,15 +103,6 @@ class Risk:
     lines: tuple[tuple[str, Counts], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Spot:
-    """A leaf as seen from its top-level member: position declared, bits from its start, width in bits."""
-
-    top: int
-    inside: int
-    width: int
-
-
 def ask(
     layout: Layout,
     mode: str,
@@ -131,16 +123,16 @@ def ask(
     check_line(line_bytes, phase)
     check_trials(trials)
     spots = _pair_spots(layout, pair)
-    path_spots = {label: [_spot(layout, name) for name in names] for label, names in (paths or {}).items()}
+    path_spots = {label: [spot_of(layout, name) for name in names] for label, names in (paths or {}).items()}
     hits = 0
     sizes: dict[int, int] = {}
     lines: dict[str, dict[int, int]] = {label: {} for label in path_spots}
     for batch in batches(layout, mode, trials, seed):
-        hits += int(_meets(batch, spots, line_bytes, phase).sum())
+        hits += int(meets(batch, spots, line_bytes, phase).sum())
         _tally(sizes, batch.sizes)
         for label, members in path_spots.items():
             _tally(lines[label], _lines_of(batch, members, line_bytes, phase))
-    as_is = _as_batch(layout)
+    as_is = as_batch(layout)
     declared = {label: int(_lines_of(as_is, members, line_bytes, phase)[0]) for label, members in path_spots.items()}
     return Risk(
         layout.title,
@@ -151,7 +143,7 @@ def ask(
         line_bytes,
         phase,
         Estimate(hits, trials),
-        bool(_meets(as_is, spots, line_bytes, phase)[0]),
+        bool(meets(as_is, spots, line_bytes, phase)[0]),
         Counts(tuple(sorted(sizes.items())), layout.size),
         tuple((label, Counts(tuple(sorted(lines[label].items())), declared[label])) for label in path_spots),
     )
@@ -182,39 +174,17 @@ def sample_costs(
     return tuple(sorted(cost(drawn) for drawn in sample_layouts(layout, mode, trials, seed)))
 
 
-def _pair_spots(layout: Layout, pair: Sequence[str]) -> list[_Spot]:
+def _pair_spots(layout: Layout, pair: Sequence[str]) -> list[Spot]:
     if len(pair) < 2:
         raise DataError(f"pair '{','.join(pair)}': name a member and at least one other, as A,B")
     if len(set(pair)) < len(pair):
         raise DataError(f"pair '{','.join(pair)}': a member is named twice")
-    return [_spot(layout, name) for name in pair]
+    return [spot_of(layout, name) for name in pair]
 
 
-def _spot(layout: Layout, path: str) -> _Spot:
-    leaf = find_leaf(layout, path)
-    return _Spot(leaf.top, leaf.bit_offset - layout.members[leaf.top].bit_offset, leaf.bit_size)
-
-
-def _span(batch: Batch, spot: _Spot, line_bytes: int, phase: int) -> tuple[Ints, Ints]:
-    """First and last line of `spot` in each trial (see `kitlib.lines.line_span`)."""
-    start = batch.bit_offsets[spot.top] + (spot.inside + phase * 8)
-    line_bits = line_bytes * 8
-    return start // line_bits, (start + max(spot.width, 1) - 1) // line_bits
-
-
-def _meets(batch: Batch, spots: list[_Spot], line_bytes: int, phase: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Whether the first spot shares a line with any of the others, a trial."""
-    low, high = _span(batch, spots[0], line_bytes, phase)
-    met = np.zeros(len(low), dtype=np.bool_)
-    for spot in spots[1:]:
-        first, last = _span(batch, spot, line_bytes, phase)
-        met |= (first <= high) & (last >= low)
-    return met
-
-
-def _lines_of(batch: Batch, spots: list[_Spot], line_bytes: int, phase: int) -> Ints:
+def _lines_of(batch: Batch, spots: list[Spot], line_bytes: int, phase: int) -> Ints:
     """How many different lines the spots touch, a trial."""
-    spans = [_span(batch, spot, line_bytes, phase) for spot in spots]
+    spans = [spans(batch, spot, line_bytes, phase) for spot in spots]
     counted = np.zeros(len(batch.sizes), dtype=np.int64)
     last_line = max((int(last.max()) for _, last in spans), default=-1)
     for line in range(last_line + 1):
@@ -229,9 +199,3 @@ def _tally(into: dict[int, int], values: Ints) -> None:
     found, counts = np.unique(values, return_counts=True)
     for value, count in zip(found.tolist(), counts.tolist(), strict=True):
         into[value] = into.get(value, 0) + count
-
-
-def _as_batch(layout: Layout) -> Batch:
-    """The declared layout as a batch of one trial."""
-    offsets = np.array([[member.bit_offset] for member in layout.members], dtype=np.int64)
-    return Batch(offsets.reshape(-1, 1), np.array([layout.size], dtype=np.int64))

@@ -19,7 +19,8 @@ from kitlib.cdecl import member_from_decl
 from kitlib.errors import DataError, PlacementError
 from kitlib.model import X86_64, Layout, Member
 from kitlib.place import Rules, place, replace
-from kitlib.randbatch import batches, gcc_orders, order_batches, place_orders, table_of
+from kitlib.placebatch import place_orders, table_of
+from kitlib.randbatch import batches, gcc_orders, order_batches
 from kitlib.randclang import clang_buckets, clang_order, randomize_clang, seed_sequence
 from kitlib.randstruct import (
     GCC_MODES,
