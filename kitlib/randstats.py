@@ -184,12 +184,12 @@ def _pair_spots(layout: Layout, pair: Sequence[str]) -> list[Spot]:
 
 def _lines_of(batch: Batch, spots: list[Spot], line_bytes: int, phase: int) -> Ints:
     """How many different lines the spots touch, a trial."""
-    spans = [spans(batch, spot, line_bytes, phase) for spot in spots]
+    every = [spans(batch, spot, line_bytes, phase) for spot in spots]
     counted = np.zeros(len(batch.sizes), dtype=np.int64)
-    last_line = max((int(last.max()) for _, last in spans), default=-1)
+    last_line = max((int(last.max()) for _, last in every), default=-1)
     for line in range(last_line + 1):
         touched = np.zeros(len(counted), dtype=np.bool_)
-        for first, last in spans:
+        for first, last in every:
             touched |= (first <= line) & (line <= last)
         counted += touched
     return counted
