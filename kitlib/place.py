@@ -35,31 +35,28 @@ class Rules:
 
 def member_align(member: Member, rules: Rules) -> int:
     """Alignment in bytes that `member` gets in a struct under `rules`."""
-    packed = member.packed or rules.packed
-    own = 1 if packed else max(member.natural_align, 1)
-    align = max(own, member.forced_align, 1)
-    if rules.pack:
-        align = min(align, rules.pack)
-    return align
+    own = max(member.natural_align, 1)
+    if member.is_bitfield and member.bit_size == 0:
+        return own  # neither `packed` nor a pragma changes what `int : 0` does
+    # gcc and clang alike let a pragma undo `packed` on a bit-field (update_alignment_for_field).
+    if (member.packed or rules.packed) and not (member.is_bitfield and rules.pack):
+        own = 1
+    align = max(own, member.forced_align)
+    return min(align, rules.pack) if rules.pack else align
 
 
 def next_bit(member: Member, position: int, rules: Rules) -> int:
     """Bit offset at which `member` is placed when the member before it ended at bit `position`."""
-    align_bits = member_align(member, rules) * 8
-    if not member.is_bitfield:
-        return align_up(position, align_bits)
-    packed = member.packed or rules.packed
-    type_align = max(member.natural_align, 1) * 8
-    if rules.pack:
-        type_align = min(type_align, rules.pack * 8)
-    if member.bit_size == 0:  # `int : 0` closes the unit even in a packed struct
-        return align_up(position, type_align)
+    if not member.is_bitfield or member.bit_size == 0:
+        return align_up(position, member_align(member, rules) * 8)
     if member.forced_align:
-        position = align_up(position, member.forced_align * 8)
-    if packed:
+        forced = min(member.forced_align, rules.pack) if rules.pack else member.forced_align
+        position = align_up(position, forced * 8)
+    if member.packed or rules.packed or rules.pack:  # under a pragma a bit-field may straddle any unit
         return position
+    type_align = max(member.natural_align, 1) * 8
     units = (position % type_align + member.bit_size + type_align - 1) // type_align
-    if units > max(member.storage_bits // type_align, 1):
+    if units > member.storage_bits // type_align:
         return align_up(position, type_align)
     return position
 
