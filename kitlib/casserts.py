@@ -8,7 +8,7 @@ that nobody else is on that line; the assertions added here do.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -29,6 +29,14 @@ _MACROS = """\
     (KIT_LAST(type, a, line, phase) < KIT_FIRST(type, b, line, phase) || \\
      KIT_LAST(type, b, line, phase) < KIT_FIRST(type, a, line, phase))
 """
+_GROUP_MACROS = (
+    _MACROS
+    + """\
+#define KIT_OUTSIDE(type, member, group, line) \\
+    (KIT_LAST(type, member, line, 0) < offsetof(type, __cacheline_group_begin__##group) / (line) || \\
+     KIT_FIRST(type, member, line, 0) > (offsetof(type, __cacheline_group_end__##group) - 1) / (line))
+"""
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +161,19 @@ def _no_newcomers(rule: Rule, layout: Layout, kind: str, line_bytes: int, phase:
     """Neighbours on the members' lines must follow each other as they do today, so nothing fits in between."""
     taken: set[int] = set()
     for member in rule.members:
-        first, last = _span(find_leaf(layout, member), line_bytes, phase)
-        taken |= set(range(first, last + 1))
+        low, high = _span(find_leaf(layout, member), line_bytes, phase)
+        taken |= set(range(low, high + 1))
     claims = []
-    for a, b in pairwise(_addressable(layout)):
+    places = _addressable(layout)
+    first, last = places[0], max(places, key=lambda p: p.bit_offset + p.bit_size)
+    if line_span(0, first.bit_offset + first.bit_size, line_bytes, phase)[1] >= min(taken):
+        text = f"{rule.id}: something new before {first.path}"
+        claims.append(_Claim(f"offsetof({kind}, {first.path}) == {first.offset}", text))
+    if line_span(last.bit_offset, layout.size * 8 - last.bit_offset, line_bytes, phase)[1] <= max(taken):
+        end = f"sizeof({kind}) - offsetof({kind}, {last.path}) - KIT_SIZE({kind}, {last.path})"
+        text = f"{rule.id}: something new behind {last.path}"
+        claims.append(_Claim(f"{end} == {layout.size - last.offset - last.size}", text))
+    for a, b in pairwise(places):
         gap = b.offset - a.offset - a.size
         low, _ = line_span(a.bit_offset, a.bit_size, line_bytes, phase)
         _, high = line_span(b.bit_offset, b.bit_size, line_bytes, phase)
@@ -212,7 +229,7 @@ def kernel_group(layout: Layout, members: Iterable[str], group: str, line_bytes:
     size = end.offset + end.size - start.offset
     begin, close = f"__cacheline_group_begin__{group}", f"__cacheline_group_end__{group}"
     line, last = start.offset // line_bytes, (end.offset + end.size - 1) // line_bytes
-    out = [f"/* In {kind}:", " *", f" *\t__cacheline_group_begin({group});"]
+    out = [_GROUP_MACROS, f"/* In {kind}:", " *", f" *\t__cacheline_group_begin({group});"]
     out += [f" *\t{_comment(p.type)} {p.path};" for p in run]
     out += [f" *\t__cacheline_group_end({group});", " *", " * In a function that is always built: */"]
     out += [f"CACHELINE_ASSERT_GROUP_MEMBER({kind}, {group}, {p.path});" for p in run]
@@ -241,18 +258,16 @@ def _contiguous(layout: Layout, places: list[Place], members: tuple[str, ...]) -
 
 
 def _stay_out(layout: Layout, kind: str, group: str, run: list[Place], line_bytes: int) -> list[str]:
-    """Outsiders that are off the group's lines today must stay off; those that are on them are named."""
+    """Outsiders off the group's lines must stay off, those on them are named, and newcomers have no room."""
     names = tuple(p.path for p in run)
     inside = dict.fromkeys(leaf.path.split(".", 1)[0] for leaf in outsiders(layout, names, line_bytes, 0))
-    low = f"offsetof({kind}, __cacheline_group_begin__{group}) / {line_bytes}"
-    high = f"(offsetof({kind}, __cacheline_group_end__{group}) - 1) / {line_bytes}"
     out = []
     if inside:
         out.append(f"/* On the group's lines today, though not in it: {', '.join(inside)} */")
-    places: Sequence[Place] = [p for p in _addressable(layout) if p.path not in names and p.path not in inside]
-    for place in places:
-        end = f"(offsetof({kind}, {place.path}) + sizeof((({kind} *)0)->{place.path}) - 1) / {line_bytes}"
-        start = f"offsetof({kind}, {place.path}) / {line_bytes}"
-        test = f"{end} < {low} || {start} > {high}"
-        out.append(f'static_assert({test},\n\t"{place.path} is on a line of {group}");')
+    for place in _addressable(layout):
+        if place.path not in names and place.path not in inside:
+            text = f"{place.path} is on a line of {group}"
+            out.append(f'static_assert(KIT_OUTSIDE({kind}, {place.path}, {group}, {line_bytes}),\n\t"{text}");')
+    for claim in _no_newcomers(Rule(group, "alone", names), layout, kind, line_bytes, 0):
+        out.append(f'static_assert({claim.condition},\n\t"{_string(claim.message)}");')
     return out
