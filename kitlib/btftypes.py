@@ -11,6 +11,7 @@ import sys
 from array import array
 from typing import Final
 
+from kitlib.cdecl import canonical_type
 from kitlib.errors import SourceError
 
 MAGIC: Final = 0xEB9F
@@ -103,13 +104,16 @@ class BtfTypes:
     def _check_base(self, own_text_at: int) -> None:
         """A wrong base shifts every name, so that names begin in the middle of others."""
         strings, words = self.strings, self.words
-        for start in self.starts[self.first_own :]:
-            offset = words[start]
-            if offset and (offset > len(strings) or (offset != own_text_at and strings[offset - 1])):
-                raise SourceError(
-                    f"{self.where}: its names do not fit the given base ({self.base.where if self.base else ''}); "
-                    "give the vmlinux it was built with"
-                )
+        for tid in range(self.first_own, len(self.starts)):
+            start = self.starts[tid]
+            end = start + 3 + 3 * (words[start + 1] & 0xFFFF) if self.kinds[tid] in (STRUCT, UNION) else start + 1
+            for at in range(start, end, 3):
+                offset = words[at]
+                if offset and (offset > len(strings) or (offset != own_text_at and strings[offset - 1])):
+                    raise SourceError(
+                        f"{self.where}: its names do not fit the given base ({self.base.where if self.base else ''}); "
+                        "give the vmlinux it was built with"
+                    )
 
     def _find_pointer_bytes(self) -> int:
         """BTF does not state the size of a pointer; it is that of ``long`` on every Linux target."""
@@ -194,7 +198,9 @@ class BtfTypes:
         kind = self.kinds[tid]
         if kind in (STRUCT, UNION, ENUM, ENUM64, FWD):
             pair = self._spell_tagged(tid, kind), ""
-        elif kind in (INT, FLOAT, TYPEDEF):
+        elif kind == INT:
+            pair = canonical_type(self.type_name(tid)), ""
+        elif kind in (FLOAT, TYPEDEF):
             pair = self.type_name(tid), ""
         elif kind == FUNC_PROTO:
             prefix, suffix = self._spell(self.words[start + 2], depth + 1)
@@ -244,6 +250,8 @@ def _pointer_to(prefix: str, suffix: str) -> tuple[str, str]:
 def _qualified(word: str, prefix: str, suffix: str) -> tuple[str, str]:
     if "*" in prefix:
         return f"{prefix} {word}", suffix
+    if prefix.startswith(f"{word} "):  # a const array of const elements
+        return prefix, suffix
     if prefix.startswith(f"{word} "):  # a const array of const elements
         return prefix, suffix
     return f"{word} {prefix}", suffix
