@@ -237,17 +237,15 @@ def _members(since: History, one: _Lines, two: _Lines, notes: dict[str, str]) ->
         heat, _ = _heat(path, after, gained, new)
         if spans[0] != spans[1] or note:
             role = role_of(path, after.type)
-            heat = max(heat, role.writes * 4, role.reads * 2)
+            heat = max(heat, role.writes * (8 if note else 4), role.reads * 2)
         yield MemberChange(path, change, before, after, *spans, gained, lost, note, round(heat, 1))
 
 
 def _what(before: Place, after: Place, moved: bool) -> Change:
     if before.size != after.size:
         return "resized"
-    if moved:
-        return "moved"
     if before.bit_offset != after.bit_offset:
-        return "shifted"
+        return "moved" if moved else "shifted"
     return "retyped" if before.type != after.type else "stays"
 
 

@@ -234,7 +234,7 @@ class _Scanner:
                     b for b, (low, high) in zip(atoms, spans, strict=True) if low <= line <= high and _meets(atom, b)
                 ]
                 score = _score(atom.role, mates) * (_SMALL if small else 1.0)
-                if mates and score >= min_score and (best is None or score > best.score):
+                if score > 0 and score >= min_score and (best is None or score > best.score):
                     best = _row(layout.name or "", atom, line, mates, score, small)
             if best is not None:
                 yield best

@@ -37,6 +37,7 @@ def scan_treemap(result: ScanResult, *, top: int = 300) -> go.Figure:
     fig = figure(title, "model", alt, height=620, min_width=720)
     groups = list(dict.fromkeys(_group(row) for row in shown))
     structs = list(dict.fromkeys((_group(row), row.struct) for row in shown))
+    boxes = {box: f"s{number}" for number, box in enumerate(structs)}
     ids, labels, parents, values, colors, hover = [], [], [], [], [], []
     for group in groups:
         own = [row.score for row in shown if _group(row) == group]
@@ -48,7 +49,7 @@ def scan_treemap(result: ScanResult, *, top: int = 300) -> go.Figure:
         hover.append(f"{len(own)} rows")
     for group, struct in structs:
         own = [row.score for row in shown if row.struct == struct and _group(row) == group]
-        ids.append(f"{group}/{struct}")
+        ids.append(boxes[group, struct])
         labels.append(safe(struct))
         parents.append(group)
         values.append(sum(own))
@@ -57,7 +58,7 @@ def scan_treemap(result: ScanResult, *, top: int = 300) -> go.Figure:
     for number, row in enumerate(shown):
         ids.append(f"{number}")
         labels.append(safe(row.member))
-        parents.append(f"{_group(row)}/{row.struct}")
+        parents.append(boxes[_group(row), row.struct])
         values.append(row.score)
         colors.append(TAGS[_group(row)].color)
         hover.append(f"score {row.score:.0f}<br>{_wrapped(row.reason)}")
