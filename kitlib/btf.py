@@ -41,18 +41,23 @@ _MAX_BITS = 1 << 48
 
 
 class _Held(NamedTuple):
-    """What a member needs to know of its type; ``int_bits``/``int_shift``: of an INT that is a bit-field."""
+    """What a member needs to know of its type.
+
+    ``int_bits`` and ``int_shift`` are those of an INT that says itself that it is a bit-field; ``level`` is
+    how many structs are inside one another in it.
+    """
 
     text: str
     bits: int
     align: int
     inner: Layout | None
     elements: int | None
-    int_bits: int
-    int_shift: int
+    int_bits: int = 0
+    int_shift: int = 0
+    level: int = 0
 
 
-_VOID = _Held("void", 0, 1, None, None, 0, 0)
+_VOID = _Held("void", 0, 1, None, None)
 
 
 class BtfSource:
@@ -73,6 +78,7 @@ class BtfSource:
         self._held: dict[int, _Held] = {0: _VOID}
         self._layouts: dict[int, Layout] = {}
         self._open: set[int] = set()
+        self._levels: dict[int, int] = {}
         self._depth = 0
         self._ids: dict[str, list[int]] | None = None
         self._given_names: dict[int, str] = {}
@@ -162,50 +168,67 @@ class BtfSource:
 
     def _build(self, tid: int) -> Layout:
         self._index()
+        types = self.types
+        name_offset, _, size = types.words[types.start(tid) : types.start(tid) + 3]
+        members, align = self._read_members(tid)
+        if size:
+            align = min(align, size & -size)
+        own_name = types.name_at(name_offset) or self._given_names.get(tid)
+        kind: Kind = "union" if types.kinds[tid] == UNION else "struct"
+        return settle(Layout(own_name, kind, size, align, members, abi=self.abi, source=self._info))
+
+    def _read_members(self, tid: int) -> tuple[tuple[Member, ...], int]:
+        """The members of struct `tid`, and the largest alignment among them in bytes."""
         types, held = self.types, self._held
-        start = types.start(tid)
-        name_offset, info, size = types.words[start : start + 3]
-        bits_stated = info >> 31
+        words, start = types.words, types.start(tid)
+        info = words[start + 1]
+        widths_stated = info >> 31  # then the upper 8 bits of a position are the width of a bit-field
         members = []
-        align = 1
+        align, level = 1, 0
         for row in range(start + 3, start + 3 + 3 * (info & 0xFFFF), 3):
-            name_at, type_id, position = types.words[row : row + 3]
+            name_at, type_id, position = words[row : row + 3]
             of = held.get(type_id) or self._hold(type_id)
-            width = position >> 24 if bits_stated else of.int_bits
-            if bits_stated:
+            width = position >> 24 if widths_stated else of.int_bits
+            if widths_stated:
                 position &= 0xFFFFFF
             elif width:
                 position += of.int_shift
             name = types.name_at(name_at) or None
+            level = max(level, of.level)
             if of.align > align and (name is not None or not width):
                 align = of.align
+            bits, storage = (width, of.bits) if width else (of.bits, 0)
             try:
                 members.append(
                     Member(
                         name,
                         of.text,
                         position,
-                        width or of.bits,
+                        bits,
                         of.align,
-                        storage_bits=of.bits if width else 0,
+                        storage_bits=storage,
                         inner=of.inner,
                         count=of.elements,
                     )
                 )
             except ValueError as error:
                 raise SourceError(f"{types.where}: BTF type {tid}: {error}") from None
-        own_name = types.name_at(name_offset) or self._given_names.get(tid)
-        kind: Kind = "union" if types.kinds[tid] == UNION else "struct"
-        align = min(align, size & -size) if size else align
-        layout = Layout(own_name, kind, size, align, tuple(members), abi=self.abi, source=self._info)
-        return settle(layout)
+        if level >= MAX_DEPTH:
+            raise self._too_deep(tid)
+        self._levels[tid] = level + 1
+        return tuple(members), align
+
+    def _too_deep(self, tid: int) -> SourceError:
+        return SourceError(
+            f"{self.types.where}: BTF type {tid} contains itself or is nested more than {MAX_DEPTH} deep; damaged?"
+        )
 
     def _hold(self, tid: int) -> _Held:
         bare = self.types.bare(tid)
         of = self._held.get(bare)
         if of is None:
             if self._depth > MAX_DEPTH:
-                raise SourceError(f"{self.types.where}: BTF type {tid} contains itself or is nested too deep; damaged?")
+                raise self._too_deep(tid)
             self._depth += 1
             try:
                 of = self._held[bare] = self._measure(bare)
@@ -222,10 +245,10 @@ class BtfSource:
         size = types.words[start + 2]
         if kind == PTR:
             pointer = self.abi.pointer_bytes
-            return _Held(text, pointer * 8, pointer, None, None, 0, 0)
+            return _Held(text, pointer * 8, pointer, None, None)
         if kind in (STRUCT, UNION):
             inner = self.layout(tid)
-            return _Held(text, inner.size * 8, inner.align, inner, None, 0, 0)
+            return _Held(text, inner.size * 8, inner.align, inner, None, level=self._levels[tid])
         if kind == ARRAY:
             return self._measure_array(start, text)
         if kind == INT:
@@ -234,8 +257,8 @@ class BtfSource:
             partial = own if own and (own < size * 8 or shift) else 0
             return _Held(text, size * 8, self.abi.scalar_align(size), None, None, partial, shift)
         if kind in (ENUM, ENUM64, FLOAT):
-            return _Held(text, size * 8, self.abi.scalar_align(size), None, None, 0, 0)
-        return _Held(text, 0, 1, None, None, 0, 0)  # a forward declaration or a function: no size
+            return _Held(text, size * 8, self.abi.scalar_align(size), None, None)
+        return _Held(text, 0, 1, None, None)  # a forward declaration or a function: no size
 
     def _measure_array(self, start: int, text: str) -> _Held:
         element, count = self.types.words[start + 3], self.types.words[start + 5]
@@ -243,7 +266,7 @@ class BtfSource:
         total = count * (of.elements if of.elements is not None else 1)
         if of.bits * count > _MAX_BITS:
             raise SourceError(f"{self.types.where}: an array of {count} elements is larger than any memory")
-        return _Held(text, of.bits * count, of.align, of.inner, total, 0, 0)
+        return _Held(text, of.bits * count, of.align, of.inner, total, level=of.level)
 
 
 def _split_name(name: str) -> tuple[str, tuple[int, ...]]:
