@@ -143,9 +143,8 @@ class _Resolver:
             if key.startswith("union ") and size is not None:
                 self._union_bytes.setdefault(key, size)
             if not block.packed and not row.declared.packed:
-                self._steps[key] = gcd(
-                    self._steps.get(key, 0), row.offsets.offset, size or 0, block.trailer.get("size", 0)
-                )
+                step = gcd(self._steps.get(key, 0), row.offsets.offset, size or 0)
+                self._steps[key] = gcd(step, block.trailer.get("size", _union_end(block)))
 
     def layout(self, block: Block, base: int = 0, size: int | None = None) -> Layout:
         """The layout of `block`, which starts `base` bytes into its outermost struct and has `size` bytes."""
@@ -171,8 +170,8 @@ class _Resolver:
         reason = _disagreement(block, members, base)
         if size is None:
             size = block.trailer.get("size")
-        if size is None and block.kind == "union":  # pahole writes no trailer under a union
-            size = self._union_bytes.get(f"union {block.name}", align_up(end, max(align, block.forced_align)))
+        if size is None and block.kind == "union":
+            size, reason = self._union_size(block, members, end, reason)
         if size is None:
             size = align_up(end, max(align, block.forced_align))
             reason = reason or "the text does not state its size"
@@ -192,6 +191,20 @@ class _Resolver:
             source=SourceInfo(self.label, "pahole", f"line {block.line}"),
         )
         return _settled(layout)
+
+    def _union_size(
+        self, block: Block, members: tuple[Member, ...], end: int, reason: str | None
+    ) -> tuple[int, str | None]:
+        """Size of a union, under which pahole writes no trailer: from a use of it, else from its members."""
+        used = self._union_bytes.get(f"union {block.name}")
+        if used is not None:
+            return used, reason
+        known = max((m.align for m in members if m.align_from != "inferred"), default=1)
+        size = align_up(end, max(known, block.forced_align))
+        unsure = [m.size for m in members if m.align_from == "inferred"]
+        if any(size % min(bytes_ & -bytes_, MAX_INFERRED_ALIGN) for bytes_ in unsure if bytes_):
+            reason = reason or "the text does not state its size, which its members leave open"
+        return size, reason
 
     def _member(self, block: Block, row: Row, base: int) -> Member:
         declared, offsets = row.declared, row.offsets
@@ -253,6 +266,11 @@ class _Resolver:
             if align > min(max(others, default=1), MAX_INFERRED_ALIGN):
                 return 0, "inferred"
         return align, "inferred"
+
+
+def _union_end(block: Block) -> int:
+    """Where a union's longest member ends: most have no tail padding, and their text states no size."""
+    return max((row.offsets.size for row in block.rows), default=0) if block.kind == "union" else 0
 
 
 def _element_bytes(row: Row) -> int | None:

@@ -200,11 +200,16 @@ def _function_pointer(text: str, at: int, columns: bool) -> Parts | None:
     result, inside, args = text[:at].strip(), text[at + 1 : end].strip(), text[end + 1 :].strip()
     stars = len(inside) - len(inside.lstrip("*"))
     name, dims = _bounds(inside[stars:].strip())
+    pointer = "*" * stars
+    if name.startswith("const "):
+        pointer, name = f"{pointer} const", name[len("const ") :].lstrip()
     if dims is None:
         args, dims = _bounds(args)  # pahole writes an array of function pointers as (*f)(void)[3]
+    if not args and dims is not None:  # a pointer to an array
+        bounds = "".join(f"[{bound or ''}]" for bound in dims)
+        return name or None, f"{canonical_type(result)} ({pointer}){bounds}", None, None
     if not args.startswith("("):
         return None
-    pointer = "*" * stars
     if columns and result.startswith("const ") and ("*" not in result or result.startswith("const const ")):
         # No compiler keeps `const` on a value that is returned: it is the pointer's, name stands behind it
         result, pointer = result[len("const ") :], f"{pointer} const"

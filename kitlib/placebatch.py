@@ -72,17 +72,14 @@ def _raises(layout: Layout, index: int, rules: Rules) -> int:
 def _row(layout: Layout, index: int, rules: Rules) -> tuple[int, int, int, int]:
     """Round-up, unit, unit limit and width of one member."""
     member = layout.members[index]
-    if not member.is_bitfield:
+    if not member.is_bitfield or member.bit_size == 0:
         return member_align(member, rules) * 8, 1, NO_UNIT_LIMIT, member.bit_size
-    unit = max(member.natural_align, 1) * 8
-    if rules.pack:
-        unit = min(unit, rules.pack * 8)
-    if member.bit_size == 0:
-        return unit, 1, NO_UNIT_LIMIT, 0
-    round_up = member.forced_align * 8 or 1
-    if member.packed or rules.packed:
+    forced = min(member.forced_align, rules.pack) if rules.pack else member.forced_align
+    round_up = forced * 8 or 1
+    if member.packed or rules.packed or rules.pack:
         return round_up, 1, NO_UNIT_LIMIT, member.bit_size
-    return round_up, unit, max(member.storage_bits // unit, 1), member.bit_size
+    unit = max(member.natural_align, 1) * 8
+    return round_up, unit, member.storage_bits // unit, member.bit_size
 
 
 def place_orders(table: Table, orders: Ints) -> Batch:
