@@ -14,6 +14,8 @@ from typing import Final
 from kitlib.errors import SourceError, ToolError
 
 MAX_BYTES: Final = 2 << 30
+_LZ4_MAX_BLOCK: Final = (8 << 20) + (8 << 20) // 255 + 16
+"""What 8 MiB take at most (lz4.h, LZ4_COMPRESSBOUND)."""
 
 # First bytes of each format: gzip RFC 1952; xz file format 1.2.0; zstd RFC 8878; bzip2; LZMA "alone" with
 # the usual properties byte; the legacy lz4 frame, which the kernel uses, and the current one; lzop.
@@ -124,18 +126,22 @@ def _whole(out: bytes, complete: bool, where: str) -> bytes:
 def _lz4_legacy(data: bytes, where: str) -> bytes:
     """The legacy lz4 frame: blocks of up to 8 MiB, each with its compressed size in front.
 
-    The kernel appends the size of the whole as a last word, which reads as a block size that is too large.
+    The frame has no end mark; the kernel appends the size of the whole as a last word, which reads as the
+    size of a block that is too large or does not fit.
     """
     out = bytearray()
     position = 4
     while position + 4 <= len(data):
         size = int.from_bytes(data[position : position + 4], "little")
-        if size == 0 or position + 4 + size > len(data):
+        block = data[position + 4 : position + 4 + size]
+        if size == 0 or size > _LZ4_MAX_BLOCK or len(data) - position <= 12:
             break
-        out += _lz4_block(data[position + 4 : position + 4 + size], where)
+        if len(block) != size:
+            raise SourceError(f"{where}: the lz4 data end within a block of {size} bytes; is it truncated?")
+        out += _lz4_block(block, where)
         position += 4 + size
-    if not out or len(data) - position > 4:
-        raise SourceError(f"{where}: damaged or truncated lz4 data at byte {position}")
+    if not out:
+        raise SourceError(f"{where}: no lz4 block after the magic; damaged?")
     return bytes(out)
 
 

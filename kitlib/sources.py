@@ -57,7 +57,7 @@ def open_source(x: str | os.PathLike[str], *, prefer: Prefer = "dwarf", base: st
         return _open_text(text)
     for kind in ("btf", "dwarf"):
         if text.startswith(f"{kind}:") and not os.path.exists(text):
-            return open_source(text[len(kind) + 1 :], prefer=kind, base=base)  # type: ignore[arg-type]
+            return open_source(text[len(kind) + 1 :], prefer=kind, base=base)
     if base is None and "@" in text and not os.path.exists(text):
         module, _, base = text.rpartition("@")
         return open_source(module, prefer="btf", base=base)
