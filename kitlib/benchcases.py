@@ -42,10 +42,13 @@ class Case:
     figures: tuple[PublishedFigure, ...]
 
     def tables(self) -> tuple[Table, ...]:
-        """The figures with both sides as tables, one for each machine; those stated as a change alone are not in."""
+        """The measured figures with both sides as tables, one for each machine.
+
+        Changes stated alone have no sides, and layout facts (bytes, lines) are exact: neither is in a table.
+        """
         groups: dict[tuple[str, str, str], list[Delta]] = {}
         for figure in self.figures:
-            if figure.before is None or figure.after is None:
+            if figure.before is None or figure.after is None or figure.unit in ("bytes", "lines"):
                 continue
             key = (figure.machine, figure.parameters, figure.note if "->" in figure.note else "")
             row = Delta(

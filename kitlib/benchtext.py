@@ -196,7 +196,7 @@ def row_record(judged: Judged) -> Record:
         "before": row.before.mean, "before_spread_pct": _spread(row.before), "before_n": row.before.n,
         "after": row.after.mean, "after_spread_pct": _spread(row.after), "after_n": row.after.n,
         "printed_change": row.printed_change, "printed_check": row.printed_check,
-        "change_pct" if judged.in_pct else "change_abs": _plain(judged.change),
+        "change_pct" if judged.in_pct else "change_abs": _plain(row.change_pct if judged.in_pct else row.change_abs),
         "ci95": list(judged.ci95) if judged.ci95 else None,
         "unit": row.unit or judged.meaning.unit, "direction": judged.meaning.direction,
         "verdict": judged.verdict, "reason": judged.reason, "more_runs": judged.more_runs, "method": judged.method,

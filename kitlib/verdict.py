@@ -33,8 +33,11 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A row with its verdict. `change`, `ci95` and `noise` (one sd, run to run) are in % of before, or in the
-    row's unit when `in_pct` is False. `hidden` says why a row is not among the few that matter (None: it is).
+    """A row with its verdict.
+
+    `change`, `ci95` and `noise` (one sd, run to run) are in % of before, or in the row's unit when `in_pct` is
+    False; `change` is the printed one where that follows from the values and is finer than they are. `hidden`
+    says why a row is not among the few that matter (None: it is).
     """
 
     row: Delta
@@ -253,6 +256,7 @@ def _welch(rows: Sequence[tuple[_Work, float, int, float, int]]) -> None:
 
     sides = [(w.row.before.mean or 0.0, s1, n1, *_after_and_slack(w.row), s2, n2) for w, s1, n1, s2, n2 in rows]
     m1, s1, n1, m2, slack, s2, n2 = np.asarray(sides, dtype=np.float64).T
+    _take_finer_change(rows, m2.tolist())
     absolute = np.asarray([not w.in_pct for w, *_ in rows])
     found = stats.summary_rows(m1, s1, n1, m2, s2, n2, absolute=absolute)
     gap = m2 - m1
@@ -267,6 +271,14 @@ def _welch(rows: Sequence[tuple[_Work, float, int, float, int]]) -> None:
         w.method = "Welch's t, spread at most" if bounded else "Welch's t"
         w.ci = None if math.isnan(a) else (a, b)
         w.noise = _noise(w, math.sqrt((sd1 * sd1 * runs1 / (runs1 - 1) + sd2 * sd2 * runs2 / (runs2 - 1)) / 2))
+
+
+def _take_finer_change(rows: Sequence[tuple[_Work, float, int, float, int]], after: Sequence[float]) -> None:
+    """Where rounding hides the change that was printed (0.04 → 0.05, +21.3 %), go by the printed one."""
+    for (w, *_), mean in zip(rows, after, strict=True):
+        if w.in_pct and w.row.printed_check == "within rounding" and mean != w.row.after.mean:
+            base = w.row.before.mean or 0.0
+            w.change = 100 * (mean - base) / abs(base)
 
 
 def _after_and_slack(row: Delta) -> tuple[float, float]:
