@@ -137,7 +137,7 @@ def test_lz4_matches_overlap_and_reach_back() -> None:
     block = b"\x44abcd\x04\x00" + b"\x0f\x01\x00\x03" + b"\x50vwxyz"
     data = b"\x02\x21\x4c\x18" + struct.pack("<I", len(block)) + block
     assert decompress(data, "x") == b"abcd" * 3 + b"d" * 22 + b"vwxyz"
-    bad = b"\x02\x21\x4c\x18" + struct.pack("<I", 4) + b"\x14a\x09\x00"
+    bad = b"\x02\x21\x4c\x18" + struct.pack("<I", 12) + b"\x14a\x09\x00" + b"\x70literal"
     with pytest.raises(SourceError, match="a match before the start"):
         decompress(bad, "x")
 
