@@ -44,6 +44,11 @@ class Row:
     score: float
     reason: str
 
+    @property
+    def top(self) -> str:
+        """The member of `struct` itself that the finding is in, as `kitlib.explore` takes it."""
+        return self.member.partition(".")[0].removesuffix("[]")
+
     def record(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {

@@ -16,6 +16,7 @@ from kitlib.diff import diff_layouts, diff_sources
 from kitlib.difftext import diff_record, diff_text, source_record, source_text
 from kitlib.edit import Edit, Insert, Move, Remove, Swap, apply
 from kitlib.errors import DataError, NotFound
+from kitlib.kernels import open_kernel
 from kitlib.lines import mates
 from kitlib.model import AARCH64, GENERIC_64, I386, X86_64, Abi, Layout
 from kitlib.shorthand import make_layout
@@ -205,6 +206,19 @@ def test_unions_and_anonymous_members_are_compared_by_their_c_names() -> None:
     swapped = replace(anonymous, inner=replace(apply(inner, [Swap("count", "flags")]), name=None))
     after = replace(before, members=(before.members[0], swapped, before.members[2]))
     assert {m.path for m in diff_layouts(before, after).members} == {"count", "flags"}
+
+
+def test_two_whole_kernels() -> None:
+    a, b = open_kernel("6.1"), open_kernel("6.12")
+    result = diff_sources(a, b)
+    kinds = [s.change for s in result.structs if s.layout_changed]
+    assert result.compared + kinds.count("removed") == sum(1 for _ in a.structs())
+    assert result.compared + kinds.count("added") == sum(1 for _ in b.structs())
+    rows = {s.name: s for s in result.structs}
+    assert (rows["file"].size_before, rows["file"].size_after) == (232, 184)
+    assert not diff_sources(a, open_kernel("6.1")).structs
+    with pytest.raises(NotFound, match=r"no kernel '6\.2' comes with the kit"):
+        open_kernel("6.2")
 
 
 def kitlib(*words: str) -> subprocess.CompletedProcess[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from kitlib.errors import DataError, NotFound, PlacementError
 from kitlib.heat import clash, role_of
+from kitlib.kernels import open_kernel
 from kitlib.labels import Label, precision, read_labels
 from kitlib.lines import find_leaf, line_span
 from kitlib.model import Layout, Member
@@ -190,13 +192,20 @@ def test_the_labelled_sample() -> None:
 
 
 def test_the_labels_are_of_rows_that_this_scan_gives() -> None:
-    """Where the labelled kernel's structs are shipped, the scan still gives these rows with these scores."""
-    source = open_source("linux-6.12")
-    shipped = [x for x in read_labels() if x.struct in source.names()]
-    assert shipped
-    for label in shipped:
-        row = next(r for r in scan([source.struct(label.struct)]) if r.member == label.member)
-        assert (row.line, row.kind, row.score) == (label.line, label.kind, label.score)
+    result = scan_source(open_kernel("6.12"), ScanFilter(30))
+    found = {(r.struct, r.member): (r.line, r.kind, r.score) for r in result.rows}
+    for label in read_labels():
+        assert found[label.struct, label.member] == (label.line, label.kind, label.score)
+    drawn = random.Random(6500112).sample(sorted(result.rows, key=lambda r: (r.struct, r.member)), 60)
+    assert {(r.struct, r.member) for r in drawn} == {(x.struct, x.member) for x in read_labels()}
+
+
+def test_every_row_of_a_whole_kernel_leads_to_its_member() -> None:
+    kernel = open_kernel("6.1")
+    rows = scan_source(kernel, ScanFilter(40)).rows
+    assert len(rows) > 200
+    for row in rows:
+        assert kernel.struct(row.struct).member(row.top)
 
 
 def test_wilson_interval_by_hand() -> None:
