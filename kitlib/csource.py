@@ -27,6 +27,7 @@ from kitlib.source import Source
 
 TIME_LIMIT_S = 20.0
 MAX_OBJECT_BYTES = 1 << 29
+MAX_MEMORY_BYTES = 1 << 32
 _COMPILERS = ("gcc", "cc", "clang")
 _CPLUSPLUS = {".cc", ".cpp", ".cxx", ".c++", ".hpp", ".hh"}
 _ROUNDS = 4  # a name that is defined can bring the next unknown one to light
@@ -103,8 +104,8 @@ def _open(text: str, label: str, language: str, flags: list[str], compiler: str 
             raise ToolError(f"{label}: {Path(program).name}: {_first_error(errors)}")
         try:
             compiled = open_dwarf(target)
-        except SourceError as error:
-            raise SourceError(f"{label}: {str(error).replace(str(target), 'its object file')}") from None
+        except SourceError:
+            raise SourceError(f"{label}: C without any struct or union; give the text that defines one") from None
         return CSource(compiled, label, added)
 
 
@@ -132,7 +133,7 @@ def _compile(program: str, language: str, flags: list[str], text: str, target: P
         cwd=target.parent,
         env={**os.environ, "LC_ALL": "C"},
         start_new_session=True,  # its own group, so that the time limit ends the compiler's children too
-        preexec_fn=_limit_files,
+        preexec_fn=_limit,
     )
     try:
         _, errors = process.communicate(text.encode("utf-8", "surrogateescape"), timeout=TIME_LIMIT_S)
@@ -147,8 +148,10 @@ def _compile(program: str, language: str, flags: list[str], text: str, target: P
     return errors.decode("utf-8", "replace") or f"ended with status {process.returncode} and no message"
 
 
-def _limit_files() -> None:
+def _limit() -> None:
+    """Keep a hostile text from filling the disk or the memory."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_OBJECT_BYTES, MAX_OBJECT_BYTES))
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 

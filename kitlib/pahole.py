@@ -18,7 +18,7 @@ from kitlib.cdecl import scalar_bytes, type_align
 from kitlib.errors import NotFound, SourceError, near
 from kitlib.files import read_text
 from kitlib.model import GENERIC_32, X86_64, Abi, AlignFrom, Kind, Layout, Member, SourceInfo
-from kitlib.paholeblock import Block, Row, parse_text
+from kitlib.paholeblock import MAX_DEPTH, Block, Row, parse_text
 from kitlib.place import align_up, settle
 
 MAX_INFERRED_ALIGN = 8
@@ -151,8 +151,10 @@ class _Resolver:
         known = self._done.get(id(block))
         if known is not None:
             return known
-        if id(block) in self._open or len(self._open) > 200:
+        if id(block) in self._open:
             raise SourceError(f"{self.label}, line {block.line}: {block.title} holds itself by value; check the text")
+        if len(self._open) > MAX_DEPTH:
+            raise SourceError(f"{self.label}, line {block.line}: {block.title} is held {MAX_DEPTH} structs deep")
         self._open.add(id(block))
         try:
             layout = self._build(block, base, size)

@@ -186,7 +186,9 @@ class _Parser:
     def _member(self, number: int, line: str) -> None:
         block = self.stack[-1]
         code, offsets = split_comment(line)
-        if offsets is not None:
+        if offsets is not None and code.startswith(("static ", "extern ")):
+            self.pending = ""  # a C++ static member is not in the object
+        elif offsets is not None:
             columns = "  " in line[len(code) :]
             wrapped = self.pending and not self.pending.endswith(";")
             self._add(number, f"{self.pending} {code}" if wrapped else code, offsets, columns=columns)
