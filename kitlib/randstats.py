@@ -17,7 +17,7 @@ from kitlib.model import Layout
 from kitlib.place import replace
 from kitlib.placebatch import Batch, Ints, Spot, as_batch, meets, spans, spot_of
 from kitlib.randbatch import batches, order_batches
-from kitlib.randstruct import as_plugin_sees
+from kitlib.randstruct import MODES, as_plugin_sees
 
 Z95 = 1.959963984540054
 """97.5 % point of the normal distribution."""
@@ -147,6 +147,13 @@ def ask(
         Counts(tuple(sorted(sizes.items())), layout.size),
         tuple((label, Counts(tuple(sorted(lines[label].items())), declared[label])) for label in path_spots),
     )
+
+
+def ask_modes(
+    layout: Layout, pair: Sequence[str], modes: Sequence[str] = MODES, *, trials: int = DEFAULT_TRIALS, seed: int = 0
+) -> tuple[Risk, ...]:
+    """`ask` in each of `modes`, on 64-byte lines. Raises as `ask` does."""
+    return tuple(ask(layout, mode, pair, trials=trials, seed=seed) for mode in modes)
 
 
 def check_trials(trials: int) -> None:
