@@ -1,0 +1,218 @@
+"""Layouts from DWARF 4 and 5: objects, programs, kernel modules and a vmlinux of any size.
+
+One struct is found by its name without reading the rest (`kitlib.dwarffind`); a small file, or a list of all
+structs, is walked once (`kitlib.dwarfindex`). pyelftools then reads the few entries that make up a layout.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace as _with
+from pathlib import Path
+from typing import Any
+
+from elftools.common.exceptions import ELFError
+from elftools.dwarf.die import DIE
+
+from kitlib.dwarffind import Finder
+from kitlib.dwarfindex import AT_NAME, C_LANGUAGES, DebugInfo, Unit
+from kitlib.dwarflayout import LayoutReader
+from kitlib.dwarfnear import near_names
+from kitlib.dwarfscan import UnitScan, definitions
+from kitlib.dwarfsections import read_sections
+from kitlib.dwarftypes import STRUCTS, text_of
+from kitlib.errors import NotFound, SourceError, near
+from kitlib.model import Layout
+
+SMALL_BYTES = 8 << 20
+"""A ``.debug_info`` up to this size is walked whole at the first question (0.3 s)."""
+_UNITS_A_READER = 64
+"""Units read before pyelftools' caches are dropped, so that listing a vmlinux stays within a few 100 MB."""
+_DAMAGE = (ELFError, struct.error, ValueError, KeyError, IndexError, TypeError, AttributeError, AssertionError)
+"""What pyelftools and the walker raise for bytes that are no DWARF."""
+
+
+@contextmanager
+def _damage(label: str) -> Iterator[None]:
+    try:
+        yield
+    except (*_DAMAGE, NotImplementedError, OverflowError, RecursionError) as error:
+        what = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise SourceError(f"{label}: damaged DWARF ({what})") from None
+
+
+class DwarfSource:
+    """Structs, unions and classes of one ELF file; function-local ones too.
+
+    In C a struct goes by its tag, in C++ and Rust by its qualified name (``std::mutex``).
+    """
+
+    kind = "dwarf"
+
+    def __init__(self, info: DebugInfo) -> None:
+        self.info = info
+        self.label = info.sections.label
+        self._finder = Finder(info)
+        self._reader = LayoutReader(info, self._find_definition)
+        self._names: dict[str, list[int]] | None = None
+
+    def names(self) -> list[str]:
+        """Names of all structs, unions and classes, and of typedefs of unnamed ones; sorted, each once."""
+        return sorted(self._index())
+
+    def struct(self, name: str) -> Layout:
+        """The layout called `name` (``struct x``, ``union x`` and typedefs are understood).
+
+        Of several structs of one name the first in the file is given. Raises `NotFound`, with near names.
+        """
+        kinds, wanted = _split_name(name)
+        with _damage(self.label):
+            for offset in self._offsets(wanted):
+                die = self._reader.at(offset)
+                if STRUCTS.get(die.tag) in kinds:
+                    return self._named(self._reader.layout(die), wanted)
+            found = self._through_typedefs(wanted)
+            if isinstance(found, Layout) and found.kind in kinds:
+                return found
+            if isinstance(found, str):
+                raise NotFound(f"'{wanted}' in {self.label} is a typedef of {found}; no struct")
+            raise NotFound(f"no struct or union '{wanted}' in {self.label}{self._near(wanted)}")
+
+    def structs(self) -> Iterator[Layout]:
+        """Every named layout in the file's order, equal ones once; those named by a typedef included.
+
+        Of a vmlinux this takes some ten seconds; memory stays bounded.
+        """
+        ids: dict[Any, int] = {}
+        prints: set[Any] = set()
+        seen: set[Layout] = set()
+        reader = self._reader
+        for count, unit in enumerate(self.info.units, 1):
+            with _damage(self.label):
+                new = self._new_in(unit, ids, prints)
+                layouts = [_renamed(reader.layout(reader.at(offset)), name) for offset, name in new]
+            for layout in layouts:
+                if layout not in seen:
+                    seen.add(layout)
+                    yield layout
+            if count % _UNITS_A_READER == 0:
+                reader = LayoutReader(self.info, self._find_definition)
+
+    # -- finding -----------------------------------------------------------------------------------------------
+
+    def _new_in(self, unit: Unit, ids: dict[Any, int], prints: set[Any]) -> list[tuple[int, str | None]]:
+        """Structs of `unit` whose print is not in `prints` yet, with the name a typedef gives."""
+        scan = UnitScan(self.info, unit, ids)
+        given = scan.typedef_names()
+        new: list[tuple[int, str | None]] = []
+        for die in definitions(scan.found):
+            name = given.get(die[0])
+            if name is None and not die[1].has(AT_NAME):
+                continue
+            key = name, scan.print_of(die)
+            if key not in prints:
+                prints.add(key)
+                new.append((die[0], text_of(name) if name is not None else None))
+        return new
+
+    def _offsets(self, name: str) -> Iterator[int]:
+        """Definitions called `name`, by their tag or their qualified name."""
+        if self._small:
+            yield from self._index().get(name, ())
+            if "::" not in name:
+                last = f"::{name}"
+                yield from (o for known, offsets in self._index().items() if known.endswith(last) for o in offsets)
+            return
+        for offset in self._finder.structs(_last_part(name).encode()):
+            if "::" not in name or self._reader.qualified(self._reader.at(offset)) == name:
+                yield offset
+
+    @property
+    def _small(self) -> bool:
+        return self._names is not None or len(self.info.sections.info) <= SMALL_BYTES
+
+    def _index(self) -> dict[str, list[int]]:
+        """Offsets of definitions by name, from one walk over the file."""
+        if self._names is None:
+            names: dict[str, list[int]] = {}
+            with _damage(self.label):
+                for unit in self.info.units:
+                    scan = UnitScan(self.info, unit, {})
+                    given = scan.typedef_names()
+                    plain = self.info.language(unit) in C_LANGUAGES
+                    full = {} if plain else self.info.qualified_names(unit, scan.found)
+                    for die in definitions(scan.found):
+                        raw = given.get(die[0]) or (self.info.name(unit, scan.data, die) if plain else full.get(die[0]))
+                        if raw:
+                            names.setdefault(text_of(raw), []).append(die[0])
+            self._names = names
+        return self._names
+
+    def _find_definition(self, name: str) -> int | None:
+        return next(self._offsets(name), None)
+
+    def _through_typedefs(self, name: str) -> Layout | str | None:
+        """The struct a typedef stands for; the text of what else it is; None if there is no such typedef."""
+        text = None
+        for tries, offset in enumerate(self._finder.typedefs(name.encode())):
+            target = self._bare(self._reader.at(offset))
+            if target is not None and target.tag in STRUCTS:
+                return self._named(self._reader.layout(target), name)
+            text = text or self._reader.spelling(self._reader.target(self._reader.at(offset)))
+            if tries == 4:
+                break
+        return text
+
+    def _bare(self, die: DIE) -> DIE | None:
+        found: DIE | None = die
+        for _ in range(100):
+            if found is None or found.tag in STRUCTS or "DW_AT_type" not in found.attributes:
+                break
+            if found.tag in ("DW_TAG_pointer_type", "DW_TAG_array_type", "DW_TAG_subroutine_type"):
+                break
+            found = self._reader.target(found)
+        return found
+
+    def _named(self, layout: Layout, wanted: str) -> Layout:
+        return _renamed(layout, wanted if layout.name is None else None)
+
+    def _near(self, wanted: str) -> str:
+        if self._small:
+            return near(wanted, self._index())
+        return near_names(wanted, self._finder)
+
+
+def _renamed(layout: Layout, name: str | None) -> Layout:
+    return layout if name is None else _with(layout, name=name)
+
+
+def _last_part(name: str) -> str:
+    """``vector<a::b>`` of ``std::vector<a::b>``."""
+    depth = 0
+    for at in range(len(name) - 1, 0, -1):
+        depth += (name[at] == ">") - (name[at] == "<")
+        if depth == 0 and name[at - 1 : at + 1] == "::":
+            return name[at + 1 :]
+    return name
+
+
+def _split_name(name: str) -> tuple[tuple[str, ...], str]:
+    words = name.split(None, 1)
+    if len(words) == 2 and words[0] in ("struct", "class"):
+        return ("struct", "class"), words[1].strip()
+    if len(words) == 2 and words[0] == "union":
+        return ("union",), words[1].strip()
+    return ("struct", "union", "class"), name.strip()
+
+
+def open_dwarf(path: str | os.PathLike[str]) -> DwarfSource:
+    """Open the ELF file at `path` and read the list of its units.
+
+    Raises `SourceError` if it is no ELF file, has no DWARF, or uses type units, split or 64-bit DWARF.
+    """
+    path = Path(path)
+    with _damage(str(path)):
+        return DwarfSource(DebugInfo(read_sections(path)))
