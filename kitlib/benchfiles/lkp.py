@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from kitlib.benchfiles.context import Context
-from kitlib.benchfiles.lkprow import Broken, Row, is_name, parse_row, row_like, value_of
+from kitlib.benchfiles.lkprow import Broken, Row, damaged_row, is_name, parse_row, row_like, value_of
 from kitlib.benchfiles.mailtext import Line
 from kitlib.errors import SourceError
 from kitlib.series import Delta, Table, Unread, runs_from_fractions
@@ -39,6 +39,9 @@ class _Open:
     claim: str | None
     blank_pct: float = BLANK_SPREAD_PCT
     rows: dict[int, list[Delta]] = field(default_factory=dict)
+    seen: set[int] = field(default_factory=set)  # hashes of its rows
+    again: list[int] = field(default_factory=list)  # lines where quoted copies of its rows begin
+    in_copy: bool = False
     notes: list[str] = field(default_factory=list)
 
 
@@ -74,6 +77,9 @@ class LkpReader:
         if first[0] in "0123456789.:+-IN" and self._row(line, tokens):
             return True
         if self._pending and self._continue(line, tokens):
+            return True
+        if self._open and damaged_row(tokens):
+            self.unread.append(Unread(line.number, text.strip()[:200], f"'{first[:30]}' is no value"))
             return True
         self._header(line, tokens)
         self._previous = text
@@ -186,6 +192,14 @@ class LkpReader:
             reason = f"{len(row.cells)} of {table.columns} columns"
             self.unread.append(Unread(line.number, line.text.strip()[:200], reason))
             return
+        known = hash(row)
+        if known in table.seen:  # a metric stands once in a table: this is a row quoted again below it
+            if not table.in_copy:
+                table.again.append(line.number)
+            table.in_copy = True
+            return
+        table.seen.add(known)
+        table.in_copy = False
         self.row_count += len(row.changes)
         if self.row_count > MOST_ROWS:
             raise SourceError(f"more than {MOST_ROWS:,} different rows by line {line.number}; split the file by report")
@@ -263,7 +277,7 @@ def _finish(table: _Open, column: int, rows: list[Delta]) -> Table:
     labels = table.labels or ("first column", *(f"column {i + 2}" for i in range(max(table.rows))))
     return Table(
         "lkp", tuple(rows), labels[0], labels[column], table.testcase, table.machine, table.parameters,
-        table.headline, table.claim, source, table.line, (), tuple(table.notes),
+        table.headline, table.claim, source, table.line, tuple(table.again), tuple(table.notes),
     )  # fmt: skip
 
 

@@ -173,3 +173,10 @@ def row_like(tokens: list[str]) -> bool:
 
 def is_name(name: str) -> bool:
     return "." in name or "/" in name or ":" in name
+
+
+def damaged_row(tokens: list[str]) -> bool:
+    """Whether a line that does not begin with a value still looks like a row: a change, and a metric at the end."""
+    if len(tokens) < 4 or "." not in tokens[-1][1:-1]:
+        return False
+    return any(is_change(token) for token in tokens[1:6]) and any(is_number(token) for token in tokens[2:8])

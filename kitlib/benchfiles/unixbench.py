@@ -10,7 +10,7 @@ from kitlib.benchfiles.mailtext import Line
 from kitlib.benchfiles.runs import Run
 from kitlib.series import Series, Unread, Value, printed_range
 
-_ONE_DECIMAL = re.compile(r"-{2,}|\d+\.\d")  # columns are printed with one decimal and can touch
+_ONE_DECIMAL = re.compile(r"-{2,9}|\d{1,15}\.\d")  # columns are printed with one decimal and can touch
 INDEX_PER_BASELINE = 10.0  # UnixBench: index = result / baseline · 10
 SCORE = "System Benchmarks Index Score"
 
