@@ -156,7 +156,7 @@ function layoutOf(style, drawn, view, width, ink) {
     font: { ...style.layout.font, color: ink },
     xaxis: { ...axis, range: [0, view.line], dtick: view.line <= 64 ? 8 : 16, side: "top" },
     yaxis: {
-      ...axis, range: [drawn.rows - 0.5, -0.5], showgrid: false, tickvals: lines,
+      ...axis, range: [drawn.rows - 0.5, -0.5], showgrid: false, ticklabelstandoff: 8, tickvals: lines,
       ticktext: lines.map((row) => `line ${row} · byte ${Math.max(row * view.line - view.phase, 0)}`),
     },
   };

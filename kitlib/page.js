@@ -24,6 +24,11 @@ async function startExplorers() {
   }
 }
 
+function widen(table) {
+  // On a narrow screen a table scrolls sideways; cells with much text still need a width that can be read.
+  for (const cell of table.querySelectorAll("td")) if (cell.textContent.length > 40) cell.classList.add("kit-long");
+}
+
 function sortable(table) {
   const body = table.tBodies[0];
   if (!body || table.tHead?.rows.length !== 1 || table.querySelector("[rowspan], [colspan]")) return;
@@ -63,7 +68,7 @@ function themes() {
 }
 
 themes();
-document.querySelectorAll("main table").forEach(sortable);
+for (const table of document.querySelectorAll("main table")) { widen(table); sortable(table); }
 const library = document.getElementById("kit-plotly");
 if (library) {
   globalThis.kitlibPlotly = inflate(unpack(library)).then(run);

@@ -19,6 +19,7 @@ from kitlib.figures.style import KINDS, FigureKind
 from kitlib.layoutjson import layout_to_dict
 from kitlib.lines import check_line
 from kitlib.model import Layout, Member
+from kitlib.paholetext import pahole_text
 from kitlib.scenario import Scenario
 from kitlib.statetable import STRUCT_ALIGNS, member_aligns, page_tables, positions
 from kitlib.tags import WRITTEN_TAGS
@@ -242,9 +243,7 @@ class Session:
             elif operation == "save":
                 more["file"] = {"name": "scenario.json", "text": self.scenario.to_json()}
             elif operation == "copy":
-                from kitlib.paholetext import to_pahole
-
-                more["text"] = to_pahole(self.layout)
+                more["text"] = pahole_text(self.layout)
         except KitError as error:
             more["error"] = str(error)
         return self._record(shown) | more | {"seq": request.get("seq", 0)}

@@ -36,7 +36,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("describe", "paholetext", "paholeline", "pahole", "elf", "btf", "btftypes", "vmlinuz", "dwarf", "dwarfindex",
      "csource", "shipped", "sources", "benchfiles", "metrics"),
 )  # fmt: skip
-VIEWS = ("figures", "explore", "states", "page", "report", "cli")
+VIEWS = ("figures", "explore", "states", "page", "tables", "report", "cli")
 
 
 def name_of(path: Path) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import click
 
@@ -65,11 +66,15 @@ def lab(port: int, no_browser: bool) -> None:
 
 
 def lab_command(notebooks: list[Path], port: int, no_browser: bool) -> list[str]:
-    """JupyterLab's command line. It makes a token of its own; without one anybody on the machine could run code."""
-    start = next((path for path in notebooks if path.stem.startswith("00_")), notebooks[0])
-    root = start.resolve().parent
-    command = [sys.executable, "-m", "jupyterlab", str(start.resolve()), f"--ServerApp.root_dir={root}"]
+    """JupyterLab's command line. It makes a token of its own; without one anybody on the machine could run code.
+
+    Nothing is asked of the network: neither Jupyter's news nor its check for newer versions.
+    """
+    start = next((path for path in notebooks if path.stem.startswith("00_")), notebooks[0]).resolve()
+    command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={start.parent}"]
     command += ["--ServerApp.ip=127.0.0.1", f"--ServerApp.port={port}", "--ServerApp.allow_remote_access=False"]
+    command += [f"--LabApp.default_url=/lab/tree/{quote(start.name)}", "--LabApp.news_url=None"]
+    command += ["--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
     return [*command, "--no-browser"] if no_browser else command
 
 

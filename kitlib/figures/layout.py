@@ -288,7 +288,7 @@ def axes(rows: int, line_bytes: int, phase: int) -> tuple[dict[str, Any], dict[s
     x = {"range": [0, line_bytes], "dtick": step, "side": "top", "fixedrange": True, "title": {"text": ""}}
     labels = [f"line {row} · byte {max(row * line_bytes - phase, 0)}" for row in range(rows)]
     y = {"range": [rows - 0.5, -0.5], "tickvals": list(range(rows)), "ticktext": labels, "fixedrange": True}
-    return x | {"zeroline": False}, y | {"zeroline": False, "showgrid": False}
+    return x | {"zeroline": False}, y | {"zeroline": False, "showgrid": False, "ticklabelstandoff": 8}
 
 
 def _headline(layout: Layout, line_bytes: int, phase: int) -> str:
