@@ -264,7 +264,7 @@ class _Resolver:
         step = self._steps.get(_plain(declared.element)) or row.offsets.offset or MAX_INFERRED_ALIGN
         align = min(step & -step, MAX_INFERRED_ALIGN)
         if not _element_bytes(row) and align > 1:
-            others = [r.offsets.size & -r.offsets.size for r in block.rows if r.offsets.size]
+            others = [size & -size for size in map(_element_bytes, block.rows) if size]
             if align > min(max(others, default=1), MAX_INFERRED_ALIGN):
                 return 0, "inferred"
         return align, "inferred"

@@ -60,6 +60,8 @@ class _Writer:
         if notes:
             if self.lines[-1]:
                 self.lines.append("")
+            elif "/* XXX" in self.lines[-2] and "/* XXX" in notes[0]:  # notes on one place stand together
+                self.lines.pop()
             self.lines += ["\t" * depth + note for note in notes] + [""]
 
     def boundary(self, position: int, depth: int) -> None:
@@ -80,8 +82,7 @@ class _Writer:
         type_width = max(_TYPE - _TAB * (depth - 1), 0)
         comment = f"{_comment(member, base)}"
         width = type_width + 1 + self.name_width
-        named = member.name is not None and inner is not None and inner.name is not None
-        if inner is None or member.is_bitfield or (named and not self.expand):
+        if inner is None or member.is_bitfield or ("{...}" not in member.type and not self.expand):
             code = f"{_code(member, type_width)};"
             if member.name is None and member.is_bitfield:
                 self.lines.append(tabs + code)
@@ -89,9 +90,12 @@ class _Writer:
                 self.lines.append(f"{tabs}{code:<{width}} {comment}")
             return
         element, bracket, bounds = member.type.partition("[")
-        head = f"{inner.kind} {inner.name}" if named else element
-        typedef = f"/* typedef {element} */ " if named and element != head else ""
-        self.lines.append(f"{tabs}{typedef}{head.replace(' {...}', '')} {{")
+        if "{...}" in element or element.startswith(("struct ", "union ", "class ", "const ", "volatile ")):
+            head = element.replace(" {...}", "")
+        else:  # a typedef, perhaps of a struct that has no name but this one
+            tag = f"{inner.kind} {inner.name}" if inner.name not in (None, element) else inner.kind
+            head = f"/* typedef {element} */ {tag}"
+        self.lines.append(f"{tabs}{head} {{")
         self.body(inner, base + member.bit_offset, depth + 1, _Sums())
         name = f" {member.name}{bracket}{bounds}" if member.name else ""
         code = f"}}{_attributes(inner.packed, inner.forced_align)}{name};"
