@@ -22,6 +22,7 @@ from kitlib.shipped import SHIPPED
 from kitlib.sources import open_source
 
 HERE = Path(__file__).resolve().parent
+STUB_FOLDER = HERE / "stubs"
 _THREAD = "gcc, x86-64, from the member list in the patch thread of June 2020"
 _MM = "partial: the members up to env_end, without the anonymous struct around them"
 _INODE = "only the neighbourhood of i_version (0x140 to 0x170) is known"
@@ -54,9 +55,9 @@ KERNELS = {
 }
 
 _PUBLIC = {
-    "file.c": "https://lore.kernel.org, patch 'fs: Move @f_count to different cacheline with @f_mode' and its thread",
+    "file.c": "https://lore.kernel.org, patch 'fs: Move @f_count to different cacheline with @f_mode' and the replies",
     "mm.c": "Linux commits 57efa1fe5957 and 2e3025434a6b (the message gives the lines of mmap_lock)",
-    "inode.c": "https://lore.kernel.org, report of an aim7 regression after 'fs: handle inode->i_version more efficiently'",
+    "inode.c": "https://lore.kernel.org, report of an aim7 regression (inode->i_version)",
 }
 
 
@@ -64,7 +65,7 @@ def compiled(stub: str, macro: str, struct: str) -> Layout:
     """The struct as gcc places it."""
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "stub.o"
-        subprocess.run(["gcc", "-g", "-c", f"-D{macro}", "-o", target, HERE / "stubs" / stub], check=True)
+        subprocess.run(["gcc", "-g", "-c", f"-D{macro}", "-o", target, STUB_FOLDER / stub], check=True)
         return open_source(target).struct(struct)
 
 
@@ -81,10 +82,10 @@ def relabelled(layout: Layout, source: SourceInfo) -> Layout:
     return replace(visit(layout), source=source)
 
 
-def write_stubs() -> None:
+def write_stubs(folder: Path) -> None:
     for name, (stub, macro, struct, detail, reason) in STUBS.items():
         layout = relabelled(compiled(stub, macro, struct), SourceInfo(name, "shipped", detail))
-        write_whole(HERE / f"{name}.json", layouts_to_json([replace(layout, reason=reason)]))
+        write_whole(folder / f"{name}.json", layouts_to_json([replace(layout, reason=reason)]))
 
 
 def write_kernel(name: str, vmlinux: str) -> None:
@@ -116,7 +117,7 @@ def write_manifest() -> None:
 
 
 if __name__ == "__main__":
-    write_stubs()
+    write_stubs(HERE)
     for kernel, path in zip(KERNELS, sys.argv[1:], strict=False):
         write_kernel(kernel, path)
     write_manifest()
