@@ -79,6 +79,7 @@ def diff_text(diff: StructDiff) -> str:
     ]
     out = [f"struct {printable(diff.name)}: {sizes}, {diff.line_bytes}-byte lines"]
     out += [f"  {printable(cause)}" for cause in diff.causes[:_TOLD]]
+    out += [f"  … and {len(diff.causes) - _TOLD} more"] if len(diff.causes) > _TOLD else []
     if rows:
         out += ["", table(["member", "change", "offset", "line", "line-mates"], rows)]
     retyped = len(diff.members) - len(shown)

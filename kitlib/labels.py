@@ -8,10 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kitlib import datafiles
 from kitlib.errors import DataError
 from kitlib.files import read_text
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SAMPLE = "labels/scan-6.12.csv"
 """A seeded random sample of 60 rows with a score of 30 or more, from Debian's 6.12 kernel."""
@@ -62,6 +66,32 @@ def read_labels(path: Path | None = None) -> tuple[Label, ...]:
             raise DataError(f"{where}: line {number}: line and score must be numbers") from None
         labels.append(Label(row["struct"], row["member"], line, row["kind"], score, row["label"] == "true", row["why"]))
     return tuple(labels)
+
+
+def precision_table(
+    labels: Sequence[Label], bands: Sequence[tuple[float, float]] = ((70, 100), (50, 70), (30, 50))
+) -> pd.DataFrame:
+    """Precision by band of score, and over all: ``score``, ``judged true``, ``rows``, ``precision``, interval."""
+    import pandas as pd
+
+    rows = []
+    for low, high in [*bands, (min(b[0] for b in bands), 100)]:
+        inside = [x for x in labels if low <= x.score < high or x.score == high == 100]
+        if inside:
+            found = precision(inside)
+            interval = f"{found.low:.0%} to {found.high:.0%}"
+            rows.append((f"{low:.0f} to {high:.0f}", found.true, found.n, f"{found.estimate:.0%}", interval))
+    return pd.DataFrame(rows, columns=["score", "judged true", "rows", "precision", "95 % interval"])
+
+
+def labels_table(labels: Sequence[Label]) -> pd.DataFrame:
+    """The labelled rows with what was judged and why, the highest score first."""
+    import pandas as pd
+
+    rows = [(x.score, f"{x.struct}.{x.member}", x.kind, "true" if x.true else "false", x.why) for x in labels]
+    return pd.DataFrame(rows, columns=["score", "member", "kind", "judged", "why"]).sort_values(
+        "score", ascending=False
+    )
 
 
 def precision(labels: Sequence[Label]) -> Precision:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from kitlib.errors import DataError, NotFound, PlacementError
 from kitlib.heat import clash, role_of
 from kitlib.kernels import open_kernel
-from kitlib.labels import Label, precision, read_labels
+from kitlib.labels import Label, labels_table, precision, precision_table, read_labels
 from kitlib.lines import find_leaf, line_span
 from kitlib.model import Layout, Member
 from kitlib.scan import Row, ScanFilter, read_allow, scan, scan_source
@@ -188,6 +188,10 @@ def test_the_labelled_sample() -> None:
     found = precision(labels)
     assert (found.true, found.n) == (14, 60)
     assert found.low < found.estimate < found.high
+    table = precision_table(labels)
+    assert list(table["rows"])[-1] == 60 == sum(table["rows"][:-1])
+    assert sum(table["judged true"][:-1]) == 14
+    assert list(labels_table(labels)["score"]) == sorted((x.score for x in labels), reverse=True)
     assert str(found) == "14 of 60: 23% (95 % interval 14% to 35%)"
 
 

@@ -28,7 +28,7 @@ _KINDS = {
 }
 
 
-def diff_table(result: SourceDiff, *, top: int = 150) -> go.Figure:
+def diff_table(result: SourceDiff, *, top: int = 120) -> go.Figure:
     """The first `top` structs that differ, sorted by any column. All but the score is exact."""
     rows = [
         (
@@ -48,7 +48,7 @@ def diff_table(result: SourceDiff, *, top: int = 150) -> go.Figure:
     return badge(fig, "model", f"{result.verdict}; sizes and lines are exact, the score a model")
 
 
-def diff_treemap(result: SourceDiff, *, top: int = 300) -> go.Figure:
+def diff_treemap(result: SourceDiff, *, top: int = 160) -> go.Figure:
     """The first `top` structs that differ by kind of change; area is the number of members it touched, plus one."""
     shown = [s for s in result.structs if s.layout_changed][:top]
     title = f"What changed: {_short(result.a)} → {_short(result.b)}"
@@ -79,7 +79,7 @@ def diff_treemap(result: SourceDiff, *, top: int = 300) -> go.Figure:
             tiling={"pad": 1},
         )
     )
-    fig.update_layout(margin={"l": 4, "r": 4, "t": 72, "b": 8}, uniformtext={"minsize": 10, "mode": "hide"})
+    fig.update_layout(margin={"l": 4, "r": 4, "t": 72, "b": 8}, uniformtext={"minsize": 8, "mode": "hide"})
     return badge(fig, "exact", f"{result.verdict}; {result.line_bytes}-byte lines")
 
 

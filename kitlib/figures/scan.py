@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
+
 import plotly.graph_objects as go
 
 from kitlib.figures.sortable import Column, sortable
@@ -20,7 +22,7 @@ _WORDS = {"lock": "locks", "atomic": "atomics", "refcount": "reference counts", 
 _WORDS |= {"percpu": "per-CPU counters", "wait": "wait queues"}
 
 
-def scan_table(result: ScanResult, *, top: int = 150) -> go.Figure:
+def scan_table(result: ScanResult, *, top: int = 120) -> go.Figure:
     """The first `top` rows of `result`, sorted by any column. Lines and mates are exact, the score a model."""
     rows = [(r.score, r.struct, r.member, r.line, r.kind, _mates(r)) for r in result.rows[:top]]
     first = f"first: {result.rows[0].struct}.{result.rows[0].member}" if result.rows else "no rows"
@@ -29,10 +31,10 @@ def scan_table(result: ScanResult, *, top: int = 150) -> go.Figure:
     return badge(fig, "model", _note(result, len(rows)))
 
 
-def scan_treemap(result: ScanResult, *, top: int = 300) -> go.Figure:
+def scan_treemap(result: ScanResult, *, top: int = 160) -> go.Figure:
     """The first `top` rows by kind of member, then struct; area and shade are the score (a model)."""
     shown = result.rows[:top]
-    title = f"{result.source}: where contended members have company"
+    title = f"{PurePath(result.source).name}: where contended members have company"
     alt = f"Treemap of {len(shown)} scan rows by kind of member and struct; area is the score"
     fig = figure(title, "model", alt, height=620, min_width=720)
     groups = list(dict.fromkeys(_group(row) for row in shown))
@@ -76,7 +78,7 @@ def scan_treemap(result: ScanResult, *, top: int = 300) -> go.Figure:
             tiling={"pad": 1},
         )
     )
-    fig.update_layout(margin={"l": 4, "r": 4, "t": 72, "b": 8}, uniformtext={"minsize": 10, "mode": "hide"})
+    fig.update_layout(margin={"l": 4, "r": 4, "t": 72, "b": 8}, uniformtext={"minsize": 8, "mode": "hide"})
     return badge(fig, "model", _note(result, len(shown)))
 
 
