@@ -1,0 +1,246 @@
+"""Review cases: a change of a layout with its profile, evidence and rules, in one TOML file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from kitlib import datafiles
+from kitlib.errors import DataError, NotFound, near
+from kitlib.files import read_toml
+
+FORMAT, VERSION = "kitlib-case", 1
+MAKE = "write one with 'kitlib review new FILE'"
+Workload = Literal["micro", "application"]
+_KEYS = {
+    "format", "version", "title", "about", "source", "struct", "before", "after", "line_bytes", "profile", "rules",
+    "randomised", "guarded", "claim", "evidence", "code", "unknown", "history", "member",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What the change says of the layout before it: `member` shares a line with each of `others`."""
+
+    text: str
+    member: str
+    others: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Benchmark figures: the id of a published case, or files for ``kitlib bench``.
+
+    ``workload`` says what the benchmark is: ``micro`` (a loop of one or a few calls) or ``application``.
+    ``shared`` says which objects its CPUs share; ``reverse`` that the figures are those of the opposite
+    change (the one that this one undoes).
+    """
+
+    published: str
+    files: tuple[Path, ...]
+    workload: Workload
+    shared: str
+    reverse: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CodeChange:
+    """A change of code instead of layout: accesses to `member` go from operation `before` to `after`."""
+
+    member: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Something that is not known, and the command or step that would settle it."""
+
+    text: str
+    settle: str
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A change to review. ``before`` and ``after`` are what `kitlib.sources.open_source` takes.
+
+    ``member`` is the member the change is about; ``meets`` those it should not share a line with.
+    ``guarded`` says whether the change itself carries an assertion, ``randomised`` whether the struct is
+    marked ``__randomize_layout``. ``history`` maps labels to further sources of the same struct.
+    """
+
+    name: str
+    title: str
+    about: str
+    source: str
+    struct: str
+    before: str
+    after: str
+    member: str
+    meets: tuple[str, ...]
+    line_bytes: tuple[int, ...] = (64, 128)
+    profile: str | None = None
+    rules: Path | None = None
+    randomised: bool = False
+    guarded: bool = False
+    claim: Claim | None = None
+    evidence: tuple[Evidence, ...] = ()
+    code: CodeChange | None = None
+    unknown: tuple[Unknown, ...] = ()
+    history: tuple[tuple[str, str], ...] = ()
+
+
+def shipped_cases() -> list[str]:
+    """Names of the cases that come with the kit."""
+    return sorted(path.stem for path in (datafiles.data_root() / "cases").glob("*.toml") if path.stem != "MANIFEST")
+
+
+def open_case(name: str) -> Case:
+    """A shipped case by name, or the case file at a path.
+
+    Raises `NotFound`, with near names, if there is neither, and `DataError` for what is no case file.
+    """
+    if name in shipped_cases():
+        return read_case(datafiles.path(f"cases/{name}.toml"))
+    if not Path(name).exists():
+        known = shipped_cases()
+        raise NotFound(f"no case '{name}'{near(name, known)}; shipped cases: {', '.join(known)}, or {MAKE}")
+    return read_case(Path(name))
+
+
+def read_case(path: Path) -> Case:
+    """Read a case file. Paths in it are relative to the file. Raises `DataError` naming key and file."""
+    record = read_toml(path, form=FORMAT, version=VERSION, make=MAKE)
+    where = str(path)
+    _only(record, _KEYS, where)
+    member = record.get("member", {})
+    _table(member, f"{where}: [member]")
+    _only(member, {"name", "meets"}, f"{where}: [member]")
+    return Case(
+        name=path.stem,
+        title=_text(record, "title", where),
+        about=_text(record, "about", where, ""),
+        source=_text(record, "source", where, ""),
+        struct=_text(record, "struct", where),
+        before=_near(_text(record, "before", where), path),
+        after=_near(_text(record, "after", where), path),
+        member=_text(member, "name", f"{where}: [member]"),
+        meets=_texts(member, "meets", f"{where}: [member]"),
+        line_bytes=_lines(record.get("line_bytes", [64, 128]), where),
+        profile=_near(record["profile"], path) if record.get("profile") else None,
+        rules=_file(record["rules"], path) if record.get("rules") else None,
+        randomised=_flag(record, "randomised", where),
+        guarded=_flag(record, "guarded", where),
+        claim=_claim(record.get("claim"), where),
+        evidence=tuple(_evidence(e, f"{where}: evidence {i}", path) for i, e in _list(record, "evidence", where)),
+        code=_code(record.get("code"), where),
+        unknown=tuple(_unknown(e, f"{where}: unknown {i}") for i, e in _list(record, "unknown", where)),
+        history=_history(record.get("history", {}), where, path),
+    )
+
+
+def _claim(record: Any, where: str) -> Claim | None:
+    if record is None:
+        return None
+    where = f"{where}: [claim]"
+    _table(record, where)
+    _only(record, {"text", "member", "with"}, where)
+    others = _texts(record, "with", where)
+    if not others:
+        raise DataError(f"{where}: 'with' must name at least one member")
+    return Claim(_text(record, "text", where), _text(record, "member", where), others)
+
+
+def _evidence(record: Any, where: str, path: Path) -> Evidence:
+    _table(record, where)
+    _only(record, {"published", "files", "workload", "shared", "reverse"}, where)
+    workload = record.get("workload")
+    if workload not in ("micro", "application"):
+        raise DataError(f"{where}: workload must be 'micro' or 'application'")
+    files = tuple(_file(name, path) for name in _texts(record, "files", where))
+    published = _text(record, "published", where, "")
+    if bool(files) == bool(published):
+        raise DataError(f"{where}: give either 'published' (a case id of data/benchmarks) or 'files'")
+    return Evidence(published, files, workload, _text(record, "shared", where, ""), _flag(record, "reverse", where))
+
+
+def _code(record: Any, where: str) -> CodeChange | None:
+    if record is None:
+        return None
+    where = f"{where}: [code]"
+    _table(record, where)
+    _only(record, {"member", "before", "after"}, where)
+    return CodeChange(*(_text(record, key, where) for key in ("member", "before", "after")))
+
+
+def _unknown(record: Any, where: str) -> Unknown:
+    _table(record, where)
+    _only(record, {"text", "settle"}, where)
+    return Unknown(_text(record, "text", where), _text(record, "settle", where))
+
+
+def _history(record: Any, where: str, path: Path) -> tuple[tuple[str, str], ...]:
+    _table(record, f"{where}: [history]")
+    return tuple((label, _near(_text(record, label, f"{where}: [history]"), path)) for label in record)
+
+
+def _lines(value: Any, where: str) -> tuple[int, ...]:
+    if not isinstance(value, list) or not value or not all(size in (32, 64, 128, 256) for size in value):
+        raise DataError(f"{where}: line_bytes must be a list of 32, 64, 128 or 256")
+    return tuple(value)
+
+
+def _near(text: str, path: Path) -> str:
+    """A source as written; a file beside the case file is found there."""
+    beside = path.parent / text
+    return str(beside) if beside.is_file() else text
+
+
+def _file(text: Any, path: Path) -> Path:
+    if not isinstance(text, str):
+        raise DataError(f"{path}: a file name must be text, not {text!r}")
+    found = path.parent / text
+    if not found.is_file():
+        raise DataError(f"{path}: no file '{text}' beside it; paths are relative to the case file")
+    return found
+
+
+def _table(record: Any, where: str) -> None:
+    if not isinstance(record, Mapping):
+        raise DataError(f"{where} must be a table")
+
+
+def _list(record: Mapping[str, Any], key: str, where: str) -> Sequence[tuple[int, Any]]:
+    value = record.get(key, [])
+    if not isinstance(value, list):
+        raise DataError(f"{where}: '{key}' must be written as [[{key}]]")
+    return list(enumerate(value, 1))
+
+
+def _only(record: Mapping[str, Any], known: set[str], where: str) -> None:
+    for key in record:
+        if key not in known:
+            raise DataError(f"{where}: unknown key '{key}'{near(key, known)}")
+
+
+def _text(record: Mapping[str, Any], key: str, where: str, default: str | None = None) -> str:
+    value = record.get(key, default)
+    if not isinstance(value, str):
+        raise DataError(f"{where}: '{key}' must be text" + (" and is missing" if value is None else ""))
+    return value
+
+
+def _texts(record: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
+    value = record.get(key, [])
+    if not isinstance(value, list) or not all(isinstance(v, str) for v in value):
+        raise DataError(f"{where}: '{key}' must be a list of texts")
+    return tuple(value)
+
+
+def _flag(record: Mapping[str, Any], key: str, where: str) -> bool:
+    value = record.get(key, False)
+    if not isinstance(value, bool):
+        raise DataError(f"{where}: '{key}' must be true or false")
+    return value
