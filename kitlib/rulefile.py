@@ -57,6 +57,8 @@ def parse_rules(text: str, where: str = "rules") -> RuleFile:
         record = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise DataError(f"{where}: not TOML: {error}") from None
+    except RecursionError:
+        raise DataError(f"{where}: arrays or tables nested too deep for a rules file") from None
     if record.get("format") != FORMAT or record.get("version") != VERSION:
         raise DataError(f'{where}: line 1: a rules file starts with format = "{FORMAT}" and version = {VERSION}')
     entries = record.get("struct")
@@ -135,10 +137,10 @@ def _scope(entry: Mapping[str, Any], shared: Scope) -> Scope:
 
 
 def _baseline(entry: object) -> Snapshot:
-    if not isinstance(entry, Mapping) or not isinstance(entry.get("members"), list):
+    rows = [entry.get("members"), entry.get("inside", [])] if isinstance(entry, Mapping) else []
+    if not isinstance(entry, Mapping) or not all(isinstance(each, list) for each in rows):
         raise DataError("[struct.baseline] needs source, abi, size, align and members")
-    places = [_place(m) for m in entry["members"]]
-    inside = [_place(m) for m in entry.get("inside", [])]
+    places, inside = ([_place(row) for row in each or []] for each in rows)
     source, abi = str(entry.get("source", "")), str(entry.get("abi", ""))
     size, align = _integer(entry, "size"), _integer(entry, "align")
     return Snapshot(source, abi, size, align, tuple(places), tuple(inside))

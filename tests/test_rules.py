@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -138,3 +139,45 @@ def test_rules_survive_being_written_and_read(
     strip = [Rule(r.id, r.kind, r.members, r.numbers, r.scope, r.why, 0, r.allow) for r in back.rules]
     assert (back.struct, tuple(strip), back.baseline) == (group.struct, group.rules, group.baseline)
     assert back.baseline == snapshot(layout, group.paths, group.baseline.source if group.baseline else "")
+
+
+WHOLE = (
+    rules_to_toml([write_rules(make_layout("a:8 lock=spinlock_t:4 b:60 c:8"), ["lock", "c"], exclusive=True)])
+    + "inside = []\n"
+)
+VALUES = [
+    "[]",
+    "{}",
+    "true",
+    "-1",
+    "1e9",
+    '"x"',
+    "[1]",
+    '["a"]',
+    "[[1]]",
+    "10000000000000000000000",
+    '[["a", 1, -2, "t"]]',
+]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_no_rules_file_does_worse_than_one_message(data: st.DataObject) -> None:
+    lines = WHOLE.splitlines()
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(lines) - 1))
+        key, equals, _ = lines[at].partition(" = ")
+        if equals and data.draw(st.booleans()):
+            lines[at] = f"{key} = {data.draw(st.sampled_from(VALUES))}"
+        else:
+            cut = data.draw(st.integers(0, len(lines[at])))
+            lines[at] = (
+                lines[at][:cut] + data.draw(st.sampled_from(["", "\x00", "]", '"', "= 1", "é"])) + lines[at][cut + 1 :]
+            )
+    with contextlib.suppress(DataError):  # any other exception fails the test
+        parse_rules("\n".join(lines))
+
+
+def test_deep_nesting_is_refused() -> None:
+    with pytest.raises(DataError, match="nested too deep"):
+        parse_rules("a = " + "[" * 100_000)

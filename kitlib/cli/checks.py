@@ -10,6 +10,7 @@ import click
 from kitlib.cli.common import emit, finding, format_option, line_options
 from kitlib.errors import DataError
 from kitlib.files import read_text, write_whole
+from kitlib.source import Source
 from kitlib.sources import open_source
 from kitlib.text import printable, table
 
@@ -37,7 +38,7 @@ def diff(
     finding(result.layout_changed)
 
 
-def _open_for_listing(text: str, one: bool) -> Any:
+def _open_for_listing(text: str, one: bool) -> Source:
     """Open a source; for all its structs BTF is preferred where a file has both, since it is read in a second."""
     return open_source(text, prefer="dwarf" if one else "btf")
 
@@ -62,7 +63,7 @@ def check(rules: str, source: str, config: str | None, fmt: str) -> None:
     from kitlib.sarif import to_junit, to_sarif
 
     parsed = read_rules(rules)
-    options = None if config is None else read_config(read_text(Path(config)))
+    options = None if config is None else read_config(_config_text(Path(config)))
     if options is not None and not options:
         raise DataError(f"{config}: no CONFIG_ option in it; give the .config of the build")
     report = evaluate(parsed, open_source(source), options)
@@ -71,6 +72,18 @@ def check(rules: str, source: str, config: str | None, fmt: str) -> None:
     else:
         emit(to_sarif(report) if fmt == "sarif" else report_record(report), lambda: report_text(report), _plain(fmt))
     finding(not report.ok)
+
+
+def _config_text(path: Path) -> str:
+    """A kernel configuration, which may be compressed as ``/proc/config.gz`` is."""
+    if path.suffix != ".gz":
+        return read_text(path)
+    from kitlib.compression import decompress
+
+    try:
+        return decompress(path.read_bytes(), str(path)).decode("utf-8", "replace")
+    except OSError as error:
+        raise DataError(f"{path}: {error.strerror}; give the .config of the build") from None
 
 
 def _plain(fmt: str) -> str:
