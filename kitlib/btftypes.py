@@ -11,7 +11,7 @@ import sys
 from array import array
 from typing import Final
 
-from kitlib.cdecl import canonical_type
+from kitlib.cdecl import canonical_type, qualified
 from kitlib.errors import SourceError
 
 MAGIC: Final = 0xEB9F
@@ -211,7 +211,8 @@ class BtfTypes:
         elif kind == PTR:
             pair = _pointer_to(*self._spell(self.words[start + 2], depth + 1))
         elif kind in _QUALIFIERS:
-            pair = _qualified(_QUALIFIERS[kind], *self._spell(self.words[start + 2], depth + 1))
+            prefix, suffix = self._spell(self.words[start + 2], depth + 1)
+            pair = qualified(_QUALIFIERS[kind], prefix), suffix
         elif kind == TYPE_TAG:
             pair = self._spell(self.words[start + 2], depth + 1)
         else:
@@ -245,16 +246,6 @@ def _pointer_to(prefix: str, suffix: str) -> tuple[str, str]:
     if suffix.startswith(("[", "(")):  # to an array or a function
         return f"{prefix} (*", f"){suffix}"
     return (f"{prefix}*" if prefix.endswith("*") else f"{prefix} *"), suffix
-
-
-def _qualified(word: str, prefix: str, suffix: str) -> tuple[str, str]:
-    if "*" in prefix:
-        return f"{prefix} {word}", suffix
-    if prefix.startswith(f"{word} "):  # a const array of const elements
-        return prefix, suffix
-    if prefix.startswith(f"{word} "):  # a const array of const elements
-        return prefix, suffix
-    return f"{word} {prefix}", suffix
 
 
 def _sections(data: bytes, where: str) -> tuple[bool, bytes, bytes]:

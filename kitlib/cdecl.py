@@ -25,8 +25,10 @@ _BASE_SPELLINGS: dict[tuple[str, ...], str] = {
     ("long", "long"): "long long int",
     ("long", "long", "unsigned"): "long long unsigned int",
     ("double", "long"): "long double",
+    ("__int128",): "__int128",
+    ("__int128", "unsigned"): "__int128 unsigned",
 }
-_BASE_WORDS = frozenset({"char", "short", "int", "long", "signed", "unsigned", "double"})
+_BASE_WORDS = frozenset({"char", "short", "int", "long", "signed", "unsigned", "double", "__int128"})
 
 # Sizes in bytes that hold on every Linux target (include/uapi/asm-generic/int-ll64.h, linux/types.h,
 # stdint.h); 0 stands for the size of a pointer. Locks are those of a kernel without lock debugging.
@@ -34,7 +36,7 @@ _SIZES: dict[str, int] = {
     "char": 1, "signed char": 1, "unsigned char": 1, "_Bool": 1, "bool": 1,
     "short int": 2, "short unsigned int": 2, "int": 4, "unsigned int": 4,
     "long int": 0, "long unsigned int": 0, "long long int": 8, "long long unsigned int": 8,
-    "float": 4, "double": 8, "long double": 16, "__int128": 16,
+    "float": 4, "double": 8, "long double": 16, "__int128": 16, "__int128 unsigned": 16,
     "u8": 1, "s8": 1, "__u8": 1, "__s8": 1, "uint8_t": 1, "int8_t": 1,
     "u16": 2, "s16": 2, "__u16": 2, "__s16": 2, "uint16_t": 2, "int16_t": 2, "__le16": 2, "__be16": 2,
     "u32": 4, "s32": 4, "__u32": 4, "__s32": 4, "uint32_t": 4, "int32_t": 4, "__le32": 4, "__be32": 4,
@@ -66,7 +68,7 @@ def canonical_type(text: str) -> str:
     if star and base.endswith("("):
         return text.replace(" * ", " *").replace("( *", "(*")
     words = base.split()
-    quals = list(dict.fromkeys(w for w in words if w in ("const", "volatile")))
+    quals = sorted({w for w in words if w in ("const", "volatile")})
     core = [w for w in words if w not in quals]
     if core and all(w in _BASE_WORDS for w in core):
         key = tuple(sorted(w for w in core if w not in ("int", "signed") or (w == "signed" and "char" in core)))
@@ -76,6 +78,21 @@ def canonical_type(text: str) -> str:
     if tail:
         out += " " + re.sub(r"\*\s+(?=\*)", "*", tail)
     return out
+
+
+def qualified(word: str, type_text: str) -> str:
+    """`type_text` with the qualifier `word`: behind a pointer, else in front, each once and in one order.
+
+    >>> qualified("volatile", "const int"), qualified("const", "volatile int"), qualified("const", "char *")
+    ('const volatile int', 'const volatile int', 'char * const')
+    """
+    if "*" in type_text:
+        return f"{type_text} {word}"
+    words, rest = {word}, type_text
+    while rest.startswith(("const ", "volatile ")):
+        first, _, rest = rest.partition(" ")
+        words.add(first)
+    return " ".join([*sorted(words), rest])
 
 
 def declaration(type_text: str, name: str | None) -> str:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 from elftools.dwarf.die import DIE
 
-from kitlib.cdecl import canonical_type
+from kitlib.cdecl import canonical_type, qualified
 from kitlib.errors import SourceError
 from kitlib.model import Abi, Layout
 
@@ -115,7 +115,8 @@ class Types:
         if tag in _SIGNS:
             return _pointer_to(*self._spell(self.site.target(die), depth), _SIGNS[tag])
         if tag in _QUALIFIERS:
-            return _qualified(_QUALIFIERS[tag], *self._spell(self.site.target(die), depth))
+            prefix, suffix = self._spell(self.site.target(die), depth)
+            return qualified(_QUALIFIERS[tag], prefix), suffix
         if tag == "DW_TAG_atomic_type":
             prefix, suffix = self._spell(self.site.target(die), depth)
             return (f"{prefix} _Atomic" if "*" in prefix else f"_Atomic {prefix}"), suffix
@@ -241,11 +242,3 @@ def _pointer_to(prefix: str, suffix: str, sign: str = "*") -> tuple[str, str]:
     if suffix.startswith(("[", "(")):  # to an array or a function
         return f"{prefix} ({sign}", f"){suffix}"
     return (f"{prefix}{sign}" if prefix.endswith("*") else f"{prefix} {sign}"), suffix
-
-
-def _qualified(word: str, prefix: str, suffix: str) -> tuple[str, str]:
-    if "*" in prefix:
-        return f"{prefix} {word}", suffix
-    if prefix.startswith(f"{word} "):  # a const array of const elements
-        return prefix, suffix
-    return f"{word} {prefix}", suffix

@@ -21,7 +21,7 @@ def need_tool(name: str) -> str:
     return path
 
 
-@pytest.fixture(name="need_tool")
+@pytest.fixture(scope="session", name="need_tool")
 def _need_tool() -> object:
     """`need_tool` for modules that cannot import this file."""
     return need_tool

@@ -92,7 +92,7 @@ def test_type_spellings(zoo: BtfSource) -> None:
         "forward": "struct not_defined *",
         "text": "const char *",
         "fixed": "char * const",
-        "chain": "volatile const u8 * const *",
+        "chain": "const volatile u8 * const *",
         "call": "int (*)(struct pointers *, const char *, ...)",
         "get": "void * (*)(void)",
         "table": "int (*[4])(int)",

@@ -85,7 +85,7 @@ def test_every_type_of_the_nested_struct(forms: PaholeSource) -> None:
         ("p", "int *[4]", 896, 256),
         ("fn", "int (*)(const char *, int, ...)", 1152, 64),
         ("fns", "int (*[3])(void)", 1216, 192),
-        ("cv", "volatile const int", 1408, 32),
+        ("cv", "const volatile int", 1408, 32),
         ("cp", "char * const", 1472, 64),
         ("pc", "const char *", 1536, 64),
         ("cpc", "const char * const *", 1600, 64),
