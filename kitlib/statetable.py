@@ -145,8 +145,6 @@ def _table(layout: Layout, index: int, align: int, struct_aligns: Sequence[int])
 def _effect(layout: Layout, index: int, align: int) -> tuple[int, int]:
     """Equal for alignments that place the member alike."""
     member = layout.members[index]
-    if align == member.forced_align:
-        return (-1, align)
     if member.is_bitfield:
         return (align, 0)
     return (member_align(_with(member, forced_align=align), rules_of(layout)), 0)
