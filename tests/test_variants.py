@@ -7,10 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kitlib import datafiles
 from kitlib.errors import DataError, KitError, NotFound, PlacementError
 from kitlib.room import best_room, hot_members, rooms
+from kitlib.rulefile import parse_rules
 from kitlib.shorthand import make_layout
 from kitlib.sources import open_source
+from kitlib.variantcheck import rules_broken
 from kitlib.variantfile import parse_variants, read_variants, shipped_variants
 from kitlib.variantmatrix import ABSENT, builds_on_one_line, flips, influence, matrix, position
 from kitlib.variants import Builds, Choice, Option, State, Variants
@@ -156,6 +159,16 @@ def test_several_builds():
         builds_on_one_line(builds, "a", "c")
     with pytest.raises(DataError, match="two builds"):
         Builds((("one", small),))
+
+
+def test_rules_in_every_configuration(mm):
+    text = datafiles.path("rules/mm_struct.toml").read_text()
+    broken = rules_broken(mm, parse_rules(text).structs[0]).reshape(3, 8)
+    assert broken[0].tolist() == broken[2].tolist() == [1, 1, 1, 1, 1, 1, 0, 0]
+    assert broken[1].tolist() == [1, 1, 1, 1, 1, 1, 0, 1]
+    scoped = text.replace('name = "mm_struct"', 'name = "mm_struct"\nconfig = ["CONFIG_MMU", "CONFIG_MEMBARRIER"]', 1)
+    answers = rules_broken(mm, parse_rules(scoped).structs[0]).reshape(3, 8)
+    assert answers[0].tolist() == [ABSENT, ABSENT, ABSENT, ABSENT, ABSENT, 1, ABSENT, 0]
 
 
 # -- files ------------------------------------------------------------------------------------------------
