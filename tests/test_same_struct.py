@@ -25,7 +25,7 @@ NAMES = (
     "packed_bits", "crossing", "padded", "numbers", "holder",
 )  # fmt: skip
 
-Need = Callable[[str], str]
+Need = Callable[..., str]
 
 
 def run(*command: str | Path) -> str:
@@ -56,7 +56,7 @@ def from_dwarf4(folder: Path, need: Need) -> Source:
 
 
 def from_clang(folder: Path, need: Need) -> Source:
-    return dwarf(folder, need("clang-19"), "-g")
+    return dwarf(folder, need("clang-19", required=False), "-g")
 
 
 def from_compressed_dwarf(folder: Path, need: Need) -> Source:
@@ -83,7 +83,7 @@ def from_bpf(folder: Path, need: Need) -> Source:
     text = text.replace("struct numbers", "struct not_for_bpf; //", 1)
     file, target = folder / "bpf.c", folder / "bpf.o"
     file.write_text(text + "".join(f"{word} *use{i};\n" for i, word in enumerate(words)))
-    run(need("clang-19"), "-w", "-c", "-g", "-O1", "--target=bpf", "-o", target, file)
+    run(need("clang-19", required=False), "-w", "-c", "-g", "-O1", "--target=bpf", "-o", target, file)
     return open_source(target, prefer="btf")
 
 
