@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from kitlib.errors import DataError
-from kitlib.lines import check_line
+from kitlib.lines import check_line, find_leaf
 from kitlib.model import Layout
 from kitlib.place import replace
 from kitlib.placebatch import Batch, Ints, Spot, as_batch, meets, spans, spot_of
 from kitlib.randbatch import batches, order_batches
-from kitlib.randstruct import MODES, as_plugin_sees
+from kitlib.randstruct import MODES, as_plugin_sees, randomised_part
 
 Z95 = 1.959963984540054
 """97.5 % point of the normal distribution."""
@@ -114,7 +114,7 @@ def ask(
     phase: int = 0,
     paths: Mapping[str, Sequence[str]] | None = None,
 ) -> Risk:
-    """Draw `trials` layouts and count.
+    """Draw `trials` layouts and count. A struct that only wraps an anonymous one is asked about that one.
 
     `pair` is a member and one or more others, each a name or a path (``f_path.dentry``); `paths` names sets of
     members whose lines are counted. Raises `NotFound` for an unknown member, `DataError` for a bad pair, mode,
@@ -122,20 +122,24 @@ def ask(
     """
     check_line(line_bytes, phase)
     check_trials(trials)
-    spots = _pair_spots(layout, pair)
-    path_spots = {label: [spot_of(layout, name) for name in names] for label, names in (paths or {}).items()}
+    title, part = layout.title, randomised_part(layout)
+    outside = layout.size - part.size
+    for name in pair:
+        find_leaf(layout, name)  # an unknown member is reported with the struct's own name
+    spots = _pair_spots(part, pair)
+    path_spots = {label: [spot_of(part, name) for name in names] for label, names in (paths or {}).items()}
     hits = 0
     sizes: dict[int, int] = {}
     lines: dict[str, dict[int, int]] = {label: {} for label in path_spots}
-    for batch in batches(layout, mode, trials, seed):
+    for batch in batches(part, mode, trials, seed):
         hits += int(meets(batch, spots, line_bytes, phase).sum())
-        _tally(sizes, batch.sizes)
+        _tally(sizes, batch.sizes + outside)
         for label, members in path_spots.items():
             _tally(lines[label], _lines_of(batch, members, line_bytes, phase))
-    as_is = as_batch(layout)
+    as_is = as_batch(part)
     declared = {label: int(_lines_of(as_is, members, line_bytes, phase)[0]) for label, members in path_spots.items()}
     return Risk(
-        layout.title,
+        title,
         mode,
         trials,
         seed,

@@ -164,6 +164,20 @@ def check_struct(layout: Layout) -> None:
         raise PlacementError(f"{layout.title} cannot be re-placed: {layout.reason}")
 
 
+def randomised_part(layout: Layout) -> Layout:
+    """What can be shuffled: `layout`, or the one anonymous struct that it wraps.
+
+    ``mm_struct`` holds nothing but an anonymous ``struct {…} __randomize_layout`` and a flexible tail; the kernel
+    marks the inner one. Its name counts as ``anonymous``, and paths from outside are paths inside.
+    """
+    solid = [m for m in layout.members if m.bit_size or m.is_bitfield]
+    if layout.kind != "union" and len(solid) == 1 and solid[0].name is None and solid[0].bit_offset == 0:
+        inner = solid[0].inner
+        if inner is not None and inner.kind == "struct" and inner.members:
+            return randomised_part(with_(inner, name=None))
+    return layout
+
+
 def first_dimension(member: Member) -> int | None:
     """Elements in the outermost dimension of an array; 0 for a flexible one, None for no array."""
     if member.count is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,9 @@ from kitlib.cli.randomize import randomize
 from kitlib.edit import Insert, Move, apply
 from kitlib.errors import DataError, KitError, NotFound, PlacementError
 from kitlib.layoutjson import layouts_to_json
-from kitlib.model import Layout
+from kitlib.model import Layout, Member
 from kitlib.randstats import Estimate, ask, sample_costs, sample_layouts
-from kitlib.randstruct import MODES
+from kitlib.randstruct import MODES, randomised_part
 from kitlib.scenario import Scenario
 from kitlib.shorthand import make_layout
 
@@ -95,6 +96,21 @@ def test_samples_and_the_cost_hook(mode):
     assert len(drawn) == 5
     assert all({m.name for m in layout} == {m.name for m in FILE} for layout in drawn)
     assert sample_costs(FILE, mode, lambda x: float(x.size), trials=5, seed=4) == tuple(sorted(x.size for x in drawn))
+
+
+def test_a_wrapped_anonymous_struct_is_what_is_shuffled():
+    inner = make_layout("a:8 b:4 c:64", "inner")
+    tail = Member("tail", "unsigned char[]", inner.size * 8, 0, 1, count=0)
+    wrapped = Member(None, "struct {...}", 0, inner.size * 8, 8, inner=inner)
+    outer = Layout("outer", "struct", inner.size, 8, (wrapped, tail))
+    assert randomised_part(outer).name is None
+    assert randomised_part(inner) is inner
+    bare = replace(inner, name=None)
+    asked = ask(outer, "gcc-full", ("a", "b"), trials=500)
+    direct = ask(bare, "gcc-full", ("a", "b"), trials=500)
+    assert (asked.p_same_line, asked.size) == (direct.p_same_line, direct.size)
+    assert asked.struct == "struct outer"
+    assert 0 < asked.p_same_line.value < 1
 
 
 @given(st.integers(1, 10**9), st.floats(0, 1))

@@ -16,7 +16,7 @@ from kitlib.lines import share_line
 from kitlib.model import Layout
 from kitlib.randclang import randomize_clang
 from kitlib.randstats import DEFAULT_TRIALS, Counts, Risk, ask
-from kitlib.randstruct import MODE_TITLES, MODES, is_ops_struct, randomize_gcc
+from kitlib.randstruct import MODE_TITLES, MODES, is_ops_struct, randomised_part, randomize_gcc
 from kitlib.scenario import FORMAT, Scenario
 from kitlib.sources import open_source
 from kitlib.text import table
@@ -132,7 +132,8 @@ def _after(text: str, struct: str) -> Layout:
 
 
 def _exact(layout: Layout, seed: str, mode: str) -> Layout:
-    return randomize_clang(layout, seed) if mode == "clang" else randomize_gcc(layout, seed, mode)
+    part = randomised_part(layout)
+    return randomize_clang(part, seed) if mode == "clang" else randomize_gcc(part, seed, mode)
 
 
 def _exact_record(layout: Layout, names: tuple[str, ...], line_bytes: int, phase: int) -> dict[str, Any]:
@@ -160,7 +161,9 @@ def _text(layout: Layout, risks: list[tuple[str, Risk]], exact: Layout | None, l
     if is_ops_struct(layout):
         lines.append("All members are function pointers: it is randomised unless marked no_randomize_layout.")
     else:
-        lines.append("Only a struct marked __randomize_layout is randomised.")
+        lines.append(
+            "Only a struct marked __randomize_layout is randomised; whether it is, debug information does not say."
+        )
     if exact is not None:
         lines += ["", "The layout of the given seed (exact):", layout_text(exact, line_bytes=line_bytes, phase=phase)]
     return "\n".join(lines)
@@ -183,7 +186,7 @@ def _rows(risks: list[tuple[str, Risk]]) -> list[list[str]]:
                 label,
                 "shares" if risk.same_line_declared else "apart",
                 f"{risk.p_same_line.value:.4f}",
-                f"{low:.4f}..{high:.4f}",
+                f"{low:.5f}..{high:.5f}",
                 f"{risk.size.mean:.1f}",
                 str(risk.size.min),
                 str(risk.size.max),
