@@ -38,6 +38,8 @@ RUNNING = Path("/sys/kernel/btf/vmlinux")
 
 _HOSTS = {"x86_64": X86_64, "aarch64": AARCH64}
 _MAX_BITS = 1 << 48
+_FOUR_BYTE_ALIGNED = frozenset({"compat_u64", "compat_s64", "compat_loff_t"})
+"""Typedefs that lower the alignment of their type to 4 (Linux, include/asm-generic/compat.h); BTF drops it."""
 
 
 class _Held(NamedTuple):
@@ -235,7 +237,9 @@ class BtfSource:
             finally:
                 self._depth -= 1
         if bare != tid:
-            of = self._held[tid] = of._replace(text=self.types.spelling(tid))
+            text = self.types.spelling(tid)
+            align = min(of.align, 4) if text in _FOUR_BYTE_ALIGNED else of.align
+            of = self._held[tid] = of._replace(text=text, align=align)
         return of
 
     def _measure(self, tid: int) -> _Held:

@@ -17,6 +17,11 @@ from kitlib.model import Abi, Kind, Layout, Member
 MAX_ALIGN = 1 << 13
 """Largest alignment that is inferred from an offset, in bytes (``__page_aligned`` data is 4096)."""
 
+LINE_ALIGN = 64
+_BELOW_LINE = (16, 32)
+"""A member on a line boundary that 16 or 32 would explain, in a struct of whole lines, is taken for one that is
+``____cacheline_aligned``. In Debian's 6.12 kernel, whose DWARF states alignments, that is right for 41 of 44."""
+
 
 def align_up(value: int, unit: int) -> int:
     """The smallest multiple of `unit` (a power of two) that is not below `value`."""
@@ -102,7 +107,8 @@ def settle(layout: Layout) -> Layout:
 
     Readers call this once a struct. A source that states alignments (DWARF, C) usually needs nothing; for
     one that does not (BTF, pahole text) attributes are inferred as pahole does: the smallest alignment
-    that explains an offset. If no attributes explain the layout, ``reason`` says what does not fit.
+    that explains an offset, except that 16 and 32 give way to a cache line where both fit. If no
+    attributes explain the layout, ``reason`` says what does not fit.
     """
     if layout.reason is not None:
         return layout
@@ -168,8 +174,9 @@ def _inferred(layout: Layout, rules: Rules, *, packed_members: bool) -> Iterator
     """Attributes on members, then on the struct, that explain the offsets under `rules`."""
     members: list[Member] = []
     position = 0
+    prefer_line = layout.size % LINE_ALIGN == 0
     for member in layout.members:
-        fitted = _explain(member, 0 if layout.kind == "union" else position, rules, packed_members)
+        fitted = _explain(member, 0 if layout.kind == "union" else position, rules, packed_members, prefer_line)
         if fitted is None:
             return
         members.append(fitted)
@@ -181,6 +188,8 @@ def _inferred(layout: Layout, rules: Rules, *, packed_members: bool) -> Iterator
         return
     wanted = layout.align if layout.align > align else align * 2
     while wanted <= MAX_ALIGN:
+        if prefer_line and wanted in _BELOW_LINE:
+            wanted = LINE_ALIGN
         candidate = Rules(rules.abi, rules.packed, rules.pack, wanted)
         if place(fixed, layout.kind, candidate)[1] == layout.size:
             yield candidate, fixed
@@ -188,7 +197,9 @@ def _inferred(layout: Layout, rules: Rules, *, packed_members: bool) -> Iterator
         wanted *= 2
 
 
-def _explain(member: Member, position: int, rules: Rules, packed_members: bool) -> Member | None:
+def _explain(
+    member: Member, position: int, rules: Rules, packed_members: bool, prefer_line: bool = False
+) -> Member | None:
     """`member` with the weakest attribute that puts it at its own offset after `position`, or None."""
     if next_bit(member, position, rules) == member.bit_offset:
         return member
@@ -200,6 +211,8 @@ def _explain(member: Member, position: int, rules: Rules, packed_members: bool) 
         return None
     align = max(member.forced_align, 1) * 2 if member.is_bitfield else member_align(member, rules) * 2
     while align <= MAX_ALIGN:
+        if prefer_line and align in _BELOW_LINE and member.bit_offset % (LINE_ALIGN * 8) == 0:
+            align = LINE_ALIGN
         candidate = _with(member, forced_align=align, align_from="inferred")
         if next_bit(candidate, position, rules) == member.bit_offset:
             return candidate

@@ -74,7 +74,7 @@ def _open_path(path: Path, prefer: Prefer, base: str | None) -> Source:
         return btf_of_vmlinuz(path.read_bytes(), str(path))
     if compression_of(head[:16]):
         return _open_compressed(path, base)
-    if b"\0" in head:
+    if _is_binary(head):
         raise SourceError(f"{path}: binary data of a kind that is not known; give {_KINDS}")
     return _open_textfile(path, head)
 
@@ -99,6 +99,12 @@ def _head(path: Path) -> bytes:
     if head[:4] != ELF_MAGIC and status.st_size > MAX_FILE_BYTES:
         raise SourceError(f"{path}: {status.st_size} bytes are too much for a file that is not ELF")
     return head
+
+
+def _is_binary(head: bytes) -> bool:
+    """Text has no zero bytes and hardly a control character besides tab, line ends, form feed and escape."""
+    controls = sum(byte < 32 and byte not in b"\t\n\r\f\x1b" for byte in head)
+    return 0 in head or controls * 20 > len(head)
 
 
 def _base_types(base: str | None) -> BtfTypes | None:
