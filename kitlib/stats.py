@@ -74,7 +74,7 @@ def permutation_p(before: Sequence[float], after: Sequence[float]) -> float:
     gaps = np.abs(first / n - (total - first) / m)
     seen = abs(float(np.mean(pool[:n]) - np.mean(pool[n:])))
     # Equal differences can differ in the last bits of the sums; count them as equal.
-    slack = 1e-9 * max(1e-300, float(np.abs(pool).max()))
+    slack = 1e-12 * max(1e-300, float(np.abs(pool).max()))
     return float(np.count_nonzero(gaps >= seen - slack) / len(gaps))
 
 

@@ -130,7 +130,7 @@ def _place(text: str) -> str:
     found = _PLACE.search(text)
     if not found:
         return ""
-    name = found[1].partition(". ")[0].strip()
+    name = _WITH.split(found[1].partition(". ")[0])[0].strip()
     return re.sub(r"\(\w{1,12}\)\.?$", "", name).rstrip(".:,")
 
 

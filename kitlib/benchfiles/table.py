@@ -26,15 +26,15 @@ Found = tuple[list[Table], list[Series], list[Unread]]
 
 def separator(lines: Sequence[str]) -> str | None:
     """The separator if these first lines are a table with a heading, else None."""
-    rows = [line for line in lines if line.strip()][:8]
+    first = [line for line in lines if line.strip()][:8]
     for mark in (",", "\t", ";"):
-        counts = {len(row.split(mark)) for row in rows}
-        if len(rows) > 1 and len(counts) == 1 and counts.pop() > 1:
-            heading = rows[0].split(mark)
-            if not any(_number(cell) is not None for cell in heading) and any(
-                _number(cell) is not None for row in rows[1:] for cell in row.split(mark)
-            ):
-                return mark
+        rows = list(csv.reader(first, delimiter=mark))
+        if len(rows) < 2 or len(rows[0]) < 2 or any(len(row) != len(rows[0]) for row in rows):
+            continue
+        if any(_number(cell) is not None for cell in rows[0]):
+            continue
+        if any(_number(cell) is not None for row in rows[1:] for cell in row):
+            return mark
     return None
 
 
