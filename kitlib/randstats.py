@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import replace as with_
 
 import numpy as np
 
@@ -167,22 +168,45 @@ def check_trials(trials: int) -> None:
 
 
 def sample_layouts(layout: Layout, mode: str, trials: int, seed: int = 0) -> Iterator[Layout]:
-    """Yield `trials` random layouts, the same ones that `ask` draws first for a batch of that size.
+    """Yield `trials` random layouts, the ones that `ask` draws first for a batch of that size, under the same name.
 
     Raises as `ask` does.
     """
     check_trials(trials)
-    base = layout if mode == "clang" else as_plugin_sees(layout)
-    for orders in order_batches(layout, mode, trials, seed):
+    part = randomised_part(layout)
+    base = part if mode == "clang" else as_plugin_sees(part)
+    for orders in order_batches(part, mode, trials, seed):
         for order in orders.T.tolist():
-            yield replace(base, [base.members[i] for i in order])
+            yield with_(replace(base, [base.members[i] for i in order]), name=layout.name)
+
+
+@dataclass(frozen=True, slots=True)
+class CostSpread:
+    """What a cost model says of random layouts, sorted, and of the layout as declared; any unit."""
+
+    declared: float
+    costs: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        return math.fsum(self.costs) / len(self.costs)
+
+    @property
+    def worse(self) -> Estimate:
+        """Share of the random layouts that cost more than the declared one."""
+        return Estimate(sum(cost > self.declared for cost in self.costs), len(self.costs))
+
+    def quantile(self, share: float) -> float:
+        """The cost that `share` of the layouts do not exceed (0 to 1)."""
+        return self.costs[min(int(share * len(self.costs)), len(self.costs) - 1)]
 
 
 def sample_costs(
     layout: Layout, mode: str, cost: Callable[[Layout], float], *, trials: int = 200, seed: int = 0
-) -> tuple[float, ...]:
-    """What `cost` (a model of the cost of a layout, any unit) says of `trials` random layouts, sorted."""
-    return tuple(sorted(cost(drawn) for drawn in sample_layouts(layout, mode, trials, seed)))
+) -> CostSpread:
+    """What `cost` (a model of the cost of a layout) says of `trials` random layouts. Raises as `ask` does."""
+    drawn = sorted(cost(other) for other in sample_layouts(layout, mode, trials, seed))
+    return CostSpread(cost(layout), tuple(drawn))
 
 
 def _pair_spots(layout: Layout, pair: Sequence[str]) -> list[Spot]:

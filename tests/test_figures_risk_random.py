@@ -8,7 +8,7 @@ from kitlib.errors import DataError
 from kitlib.figures.risk_random import cost_histogram, line_bars, probability_bars, size_bars
 from kitlib.figures.style import meta
 from kitlib.figures.variants import combination_map
-from kitlib.randstats import ask, ask_modes
+from kitlib.randstats import CostSpread, ask, ask_modes
 from kitlib.randtables import flips_table, influence_table, offsets_table, pair_table, risk_table, rooms_table
 from kitlib.room import rooms
 from kitlib.shorthand import make_layout
@@ -54,10 +54,9 @@ def test_distributions_add_up_to_one():
 
 
 def test_cost_histogram_says_how_many_cost_more():
-    fig = cost_histogram([1.0, 2.0, 3.0, 4.0], 2.5, unit="lines", title="x")
+    fig = cost_histogram(CostSpread(2.5, (1.0, 2.0, 3.0, 4.0)), unit="lines", title="x")
     assert "50%" in meta(fig)["note"]
-    with pytest.raises(DataError):
-        cost_histogram([], 1.0, unit="lines", title="x")
+    assert list(fig.data[0].x) == [1.0, 2.0, 3.0, 4.0]
 
 
 def test_combination_map_of_mm_struct_has_120_and_128():

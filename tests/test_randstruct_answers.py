@@ -95,7 +95,11 @@ def test_samples_and_the_cost_hook(mode):
     drawn = list(sample_layouts(FILE, mode, 5, seed=4))
     assert len(drawn) == 5
     assert all({m.name for m in layout} == {m.name for m in FILE} for layout in drawn)
-    assert sample_costs(FILE, mode, lambda x: float(x.size), trials=5, seed=4) == tuple(sorted(x.size for x in drawn))
+    spread = sample_costs(FILE, mode, lambda x: float(x.size), trials=5, seed=4)
+    assert spread.costs == tuple(sorted(x.size for x in drawn))
+    assert spread.declared == 256
+    assert spread.worse.hits == sum(x.size > 256 for x in drawn)
+    assert spread.quantile(0) <= spread.mean <= spread.quantile(1)
 
 
 def test_a_wrapped_anonymous_struct_is_what_is_shuffled():

@@ -15,7 +15,7 @@ from kitlib.files import read_text
 from kitlib.lines import share_line
 from kitlib.model import Layout
 from kitlib.randclang import randomize_clang
-from kitlib.randstats import DEFAULT_TRIALS, Counts, Risk, ask
+from kitlib.randstats import DEFAULT_TRIALS, CostSpread, Counts, Risk, ask, sample_costs
 from kitlib.randstruct import MODE_TITLES, MODES, is_ops_struct, randomised_part, randomize_gcc
 from kitlib.scenario import FORMAT, Scenario
 from kitlib.sources import open_source
@@ -33,6 +33,10 @@ from kitlib.text import table
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the drawing; the same gives the same.")
 @click.option("--after", metavar="X", help="Compare with a scenario file, or with that struct of another SOURCE.")
 @click.option("--path", "paths", multiple=True, metavar="NAME=A,B...", help="Count the lines these members touch.")
+@click.option(
+    "--profile", metavar="P", help="Access profile: count its paths' lines and, with --machine, predict costs."
+)
+@click.option("--machine", metavar="NAME", help="Machine profile for the predicted cost of 200 of the layouts.")
 @click.option("--layout-seed", metavar="TEXT", help="Also show the one layout of this build's seed (randstruct.seed).")
 @line_options
 @format_option()
@@ -45,6 +49,8 @@ def randomize(
     seed: int,
     after: str | None,
     paths: tuple[str, ...],
+    profile: str | None,
+    machine: str | None,
     layout_seed: str | None,
     line_bytes: int,
     phase: int,
@@ -61,19 +67,22 @@ def randomize(
         "seed": seed,
         "line_bytes": line_bytes,
         "phase": phase,
-        "paths": _named_paths(paths),
+        "paths": _named_paths(paths) | _profile_paths(profile, machine),
     }
     before = ask(layout, mode, names, **options)
     record = risk_record(before)
-    risks = [("as is" if after is None else "before", before)]
+    layouts, risks = [layout], [("as is" if after is None else "before", before)]
     if after is not None:
-        changed = ask(_after(after, struct), mode, names, **options)
-        risks.append(("after", changed))
-        record["after"] = risk_record(changed)
+        layouts.append(_after(after, struct))
+        risks.append(("after", ask(layouts[1], mode, names, **options)))
+        record["after"] = risk_record(risks[1][1])
+    costs = [] if machine is None else [_predicted(x, mode, profile, machine, seed, phase) for x in layouts]
+    for into, spread in zip((record, record.get("after", {})), costs, strict=False):
+        into["cost"] = cost_record(spread)
     exact = None if layout_seed is None else _exact(layout, layout_seed, mode)
     if exact is not None:
         record["layout"] = _exact_record(exact, names, line_bytes, phase)
-    emit(record, lambda: _text(layout, risks, exact, line_bytes, phase), fmt)
+    emit(record, lambda: _text(layout, risks, costs, exact, line_bytes, phase), fmt)
 
 
 def risk_record(risk: Risk) -> dict[str, Any]:
@@ -95,6 +104,22 @@ def risk_record(risk: Risk) -> dict[str, Any]:
     }
 
 
+def cost_record(spread: CostSpread) -> dict[str, Any]:
+    """Plain values for JSON; costs in ns per path run."""
+    low, high = spread.worse.ci95
+    return {
+        "kind": "model",
+        "unit": "ns per path run",
+        "layouts": len(spread.costs),
+        "declared": spread.declared,
+        "mean": spread.mean,
+        "min": spread.costs[0],
+        "median": spread.quantile(0.5),
+        "max": spread.costs[-1],
+        "p_worse_than_declared": {"estimate": spread.worse.value, "ci95": [low, high]},
+    }
+
+
 def _counts_record(counts: Counts) -> dict[str, Any]:
     return {
         "mean": counts.mean,
@@ -113,6 +138,26 @@ def _named_paths(words: tuple[str, ...]) -> dict[str, list[str]]:
             raise DataError(f"--path '{word}': write NAME=A,B with members of the struct")
         found[label] = [name.strip() for name in members.split(",")]
     return found
+
+
+def _profile_paths(profile: str | None, machine: str | None) -> dict[str, list[str]]:
+    """The members that each path of the profile touches."""
+    if profile is None:
+        if machine is not None:
+            raise DataError("--machine needs --profile: a cost is that of an access profile")
+        return {}
+    from kitlib.access import load_profile
+
+    return {path.name: list(dict.fromkeys(a.member for a in path.accesses)) for path in load_profile(profile).paths}
+
+
+def _predicted(layout: Layout, mode: str, profile: str | None, machine: str, seed: int, phase: int) -> CostSpread:
+    from kitlib.access import profile_for
+    from kitlib.cost import cost
+    from kitlib.machine import load_machine
+
+    use, on = profile_for(layout, profile), load_machine(machine)
+    return sample_costs(layout, mode, lambda other: cost(other, use, on, phase=phase).total_ns, seed=seed)
 
 
 def _after(text: str, struct: str) -> Layout:
@@ -146,7 +191,14 @@ def _exact_record(layout: Layout, names: tuple[str, ...], line_bytes: int, phase
     }
 
 
-def _text(layout: Layout, risks: list[tuple[str, Risk]], exact: Layout | None, line_bytes: int, phase: int) -> str:
+def _text(
+    layout: Layout,
+    risks: list[tuple[str, Risk]],
+    costs: list[CostSpread],
+    exact: Layout | None,
+    line_bytes: int,
+    phase: int,
+) -> str:
     risk = risks[0][1]
     headers = ["", "as declared", "probability", "95 % interval", "size mean", "min", "max"]
     lines = [
@@ -157,6 +209,12 @@ def _text(layout: Layout, risks: list[tuple[str, Risk]], exact: Layout | None, l
     if risk.lines:
         lines.append(
             table(["lines touched by", "", "declared", "mean", "min", "max"], _line_rows(risks), right="llrrrr")
+        )
+    for (label, _), spread in zip(risks, costs, strict=False):
+        lines.append(
+            f"predicted cost {label} (model, {len(spread.costs)} layouts): declared {spread.declared:.2f} ns, "
+            f"mean {spread.mean:.2f}, from {spread.costs[0]:.2f} to {spread.costs[-1]:.2f}; "
+            f"{spread.worse.value:.0%} cost more than declared"
         )
     if is_ops_struct(layout):
         lines.append("All members are function pointers: it is randomised unless marked no_randomize_layout.")

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 from kitlib.errors import DataError
 from kitlib.figures.style import AFTER, BEFORE, GREY, INK, badge, figure, safe
-from kitlib.randstats import Counts, Risk
+from kitlib.randstats import CostSpread, Counts, Risk
 from kitlib.randstruct import MODE_TITLES
 
 _STATES = (("before", BEFORE, ""), ("after", AFTER, "/"))
@@ -154,21 +154,15 @@ def _hatch(pattern: str) -> dict[str, str]:
     return {"shape": pattern, "fillmode": "overlay", "fgcolor": INK}
 
 
-def cost_histogram(costs: Sequence[float], declared: float, *, unit: str, title: str) -> go.Figure:
-    """What a cost model says of random layouts (see `kitlib.randstats.sample_costs`) beside the declared layout.
-
-    Raises `DataError` if `costs` is empty.
-    """
-    if not costs:
-        raise DataError("cost_histogram: no costs; draw at least one layout")
-    worse = sum(cost > declared for cost in costs) / len(costs)
-    fig = figure(
-        title, "model", f"Histogram of {unit}; {worse:.0%} of the layouts cost more than the declared one", height=380
-    )
-    fig.add_trace(
-        go.Histogram(x=list(costs), name="randomised", marker={"color": BEFORE, "line": {"color": INK, "width": 0.5}})
-    )
-    fig.add_vline(declared, line={"color": AFTER, "dash": "dot", "width": 2}, annotation_text="as declared")
+def cost_histogram(spread: CostSpread, *, unit: str, title: str) -> go.Figure:
+    """What a cost model says of random layouts (see `kitlib.randstats.sample_costs`) beside the declared layout."""
+    low, high = spread.worse.ci95
+    worse = f"{spread.worse.value:.0%} ({low:.0%}–{high:.0%})"
+    said = f"{worse} of {len(spread.costs):,} layouts cost more than the declared one"
+    fig = figure(title, "model", f"Histogram of {unit}; {said}", height=380)
+    marker = {"color": BEFORE, "line": {"color": INK, "width": 0.5}}
+    fig.add_trace(go.Histogram(x=list(spread.costs), name="randomised", marker=marker))
+    fig.add_vline(spread.declared, line={"color": AFTER, "dash": "dot", "width": 2}, annotation_text="as declared")
     fig.update_xaxes(title_text=safe(unit))
     fig.update_yaxes(title_text="layouts")
-    return badge(fig, "model", f"{len(costs):,} layouts drawn; {worse:.0%} cost more than the declared one")
+    return badge(fig, "model", said)
