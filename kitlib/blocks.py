@@ -23,6 +23,7 @@ class Block:
 
     ``tag`` is a key of `kitlib.figures.style.TAGS`; ``inside`` says that not the member itself but something
     within it has that tag. ``lane`` of ``lanes`` is its share of the row where union arms lie over each other.
+    ``label`` stands for the name of an unnamed member.
     """
 
     path: str
@@ -34,11 +35,17 @@ class Block:
     inside: bool = False
     lane: int = 0
     lanes: int = 1
+    label: str = ""
 
     @property
     def name(self) -> str:
-        """What is written on the block: the last part of its path, or the type of an unnamed member."""
-        return self.path.rpartition(".")[2] or self.type
+        """What is written on the block: the last part of its path, or the label of an unnamed member."""
+        return self.path.rpartition(".")[2] or self.label or self.type
+
+    @property
+    def key(self) -> str:
+        """What the block is found by in another state of the same struct."""
+        return self.path or self.label
 
     @property
     def bit_end(self) -> int:
@@ -55,6 +62,20 @@ class Piece:
     start_bit: int
     bits: int
     first: bool = True
+
+
+def title_of(member: Member) -> str:
+    """The name of `member`; of an unnamed one its kind and the names it holds.
+
+    >>> title_of(Member("count", "atomic_long_t", 0, 64))
+    'count'
+    """
+    if member.name is not None:
+        return member.name
+    if member.inner is None:
+        return member.type
+    held = member.inner.member_names()
+    return f"{member.inner.kind} {{{', '.join(held[:3])}{', …' if len(held) > 3 else ''}}}"
 
 
 def tag_of(member: Member) -> tuple[str, bool]:
@@ -81,7 +102,8 @@ def _first(tags: Collection[str]) -> str:
 def blocks(layout: Layout, *, expand: bool | Collection[str] = False, gaps: bool = True) -> tuple[Block, ...]:
     """The members of `layout` as blocks in memory order, and its holes and padding if `gaps`.
 
-    `expand` opens structs and unions held by value: all of them, or those whose paths are given.
+    `expand` opens structs and unions held by value: those whose paths are given, or all but those with a tag of
+    their own (an ``atomic_t`` says more than the ``counter`` in it).
     """
     found = list(_open(layout, 0, "", expand))
     if layout.kind == "union" or expand:
@@ -111,14 +133,21 @@ def _open(layout: Layout, base: int, prefix: str, expand: bool | Collection[str]
     for member in layout.members:
         path = ".".join(part for part in (prefix, member.name) if part)
         start = base + member.bit_offset
-        wanted = expand if isinstance(expand, bool) else path in expand or (not member.name and bool(expand))
-        if wanted and member.inner is not None and member.count is None and member.inner.members:
+        if _opened(member, path, expand) and member.inner is not None:
             yield from _open(member.inner, start, path, expand)
             continue
-        tag, inside = tag_of(member)
-        if member.is_marker:
-            tag, inside = "marker", False
-        yield Block(path if member.name else "", member.type, start, member.bit_size, member.align, tag, inside)
+        tag, inside = ("marker", False) if member.is_marker else tag_of(member)
+        label = "" if member.name else title_of(member)
+        where = path if member.name else ""
+        yield Block(where, member.type, start, member.bit_size, member.align, tag, inside, label=label)
+
+
+def _opened(member: Member, path: str, expand: bool | Collection[str]) -> bool:
+    if member.inner is None or member.count is not None or not member.inner.members:
+        return False
+    if isinstance(expand, bool):
+        return expand and not member.tags
+    return path in expand or (member.name is None and bool(expand))
 
 
 def _in_lanes(found: list[Block]) -> list[Block]:
@@ -157,15 +186,15 @@ def pieces(parts: Collection[Block], line_bytes: int = 64, phase: int = 0) -> tu
 
 
 def moved(before: Layout, after: Layout) -> frozenset[str]:
-    """Names of members that changed places relative to the others; those merely pushed along do not count.
+    """Titles of members that changed places relative to the others; those merely pushed along do not count.
 
     The fewest members whose removal leaves both orders equal; among equal choices the fewest bytes. Members that
     only one of the two has are left out.
     """
-    rank: dict[str | None, int] = {m.name: i for i, m in enumerate(before.members) if m.name is not None}
-    shared = [m for m in after.members if m.name in rank]
-    stayed = _heaviest_rising([rank[m.name] for m in shared], [m.bit_size for m in shared])
-    return frozenset(str(m.name) for i, m in enumerate(shared) if i not in stayed)
+    rank = {title_of(m): i for i, m in enumerate(before.members)}
+    shared = [m for m in after.members if title_of(m) in rank]
+    stayed = _heaviest_rising([rank[title_of(m)] for m in shared], [m.bit_size for m in shared])
+    return frozenset(title_of(m) for i, m in enumerate(shared) if i not in stayed)
 
 
 def _heaviest_rising(order: list[int], weight: list[int]) -> set[int]:

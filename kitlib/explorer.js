@@ -186,7 +186,7 @@ class Explorer {
     if (this.page) parts.push(el("p", { class: "kit-note" }, "This page has no kernel: it holds every layout with one member moved and aligned. " +
       "To chain edits of several members, open the notebook with kitlib lab." + (variant.tables.left_out ? ` Left out here: ${variant.tables.left_out}.` : "")));
     this.tables.replaceChildren(...parts);
-    this.status.textContent = `${now[4][0]}: ${now[4][1]}; ${now[5][0]}: ${now[5][1]}. ${now[0][1]} on ${now[1][1].replace(" of", " lines of")}.`;
+    this.status.textContent = `${now[4][0]}: ${now[4][1]}; ${now[5][0]}: ${now[5][1]}. ${now[0][1]} on ${now[1][1]}.`;
     this.plot.setAttribute("aria-label", `Cache-line map of ${variant.title}. ${this.status.textContent}`);
   }
 

@@ -3,7 +3,8 @@
 const escape = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 const plural = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
 const place = (bit) => (bit % 8 ? `${Math.floor(bit / 8)}, bit ${bit % 8}` : `${bit / 8}`);
-const bytes = (bits) => (bits % 8 ? `${bits} bits` : plural(bits / 8, "byte"));
+const bytes = (bits) =>
+  bits < 8 && bits ? plural(bits, "bit") : plural(Math.floor(bits / 8), "byte") + (bits % 8 ? ` ${plural(bits % 8, "bit")}` : "");
 
 // -- lines: how bits fall on cache lines --------------------------------------------------------------------
 
@@ -41,7 +42,7 @@ function figures(members, size, chosen, lineBytes, phase) {
   const own = members.find((m) => m.name === chosen);
   const rows = [
     ["size", plural(size, "byte")],
-    ["lines touched", `${size ? span(0, size * 8, lineBytes, phase)[1] + 1 : 0} of ${lineBytes} bytes`],
+    ["lines touched", `${plural(size ? span(0, size * 8, lineBytes, phase)[1] + 1 : 0, "line")} of ${lineBytes} bytes`],
     ["holes", holes.length ? `${holes.length} (${sum(holes)})` : "none"],
     ["padding at the end", sum(free.filter((g) => g.tag === "padding"))],
   ];
@@ -64,12 +65,13 @@ function figures(members, size, chosen, lineBytes, phase) {
 export function wrap(name, chars) {
   if (name.length <= chars) return name;
   if (chars < 4) return "";
-  const parts = [];
-  for (let word of name.replaceAll("_", "_ ").split(/\s+/)) {
-    for (; word.length > chars; word = word.slice(chars)) parts.push(word.slice(0, chars));
-    if (parts.length && word && parts.at(-1).length + word.length <= chars) parts[parts.length - 1] += word;
-    else if (word) parts.push(word);
+  let parts = [""];
+  for (let word of name.match(/[^_ ]*[_ ]|[^_ ]+/g)) {
+    if ((parts.at(-1) + word).trimEnd().length > chars) parts.push("");
+    for (; word.trimEnd().length > chars; word = word.slice(chars)) parts.splice(-1, 1, word.slice(0, chars), "");
+    parts[parts.length - 1] += word;
   }
+  parts = parts.map((part) => part.trim()).filter(Boolean);
   if (parts.length > 3) parts.splice(2, Infinity, `${parts[2].slice(0, chars - 1)}…`);
   return parts.join("<br>");
 }
@@ -88,7 +90,7 @@ function blocksOf(variant, state) {
     const align = Math.max(m.natural, state.forced[i], 1);
     let where = `offset ${place(state.offsets[i])}`;
     if (m.was !== null && m.was !== state.offsets[i]) where += `, was ${place(m.was)}`;
-    else if (m.was === null && m.named) where += ", not there before";
+    else if (m.was === null) where += ", not there before";
     const hover = `${m.hover[0]}<br>${where}<br>${m.hover[1]}, alignment ${align}<br>${m.hover[2]}`;
     return { ...m, bit: state.offsets[i], hover, member: i };
   });
@@ -140,7 +142,8 @@ export function draw(style, variant, state, view, width) {
   if (byTag.marker) {
     const parts = byTag.marker;
     traces.push({
-      ...style.marker, x: parts.map(([, p]) => p.start / 8), y: parts.map(([, p]) => p.line - style.bar / 2 - 0.02),
+      ...style.marker, x: parts.map(([, p]) => (p.line < rows ? p.start / 8 : lineBytes)),
+      y: parts.map(([, p]) => Math.min(p.line, rows - 1) - style.bar / 2 - 0.02),
       hovertext: parts.map(([b]) => b.hover), customdata: parts.map(([b]) => b.member),
     });
   }

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kitlib.blocks import Block, blocks, moved
+from kitlib.blocks import Block, blocks, moved, title_of
 from kitlib.cdecl import declaration
 from kitlib.edit import Align, AlignStruct, Edit, Move
 from kitlib.errors import KitError
@@ -86,12 +86,12 @@ def _first_member(layout: Layout, name: str | None) -> int:
 
 def variant_record(label: str, layout: Layout, before: Layout) -> dict[str, Any]:
     """A layout as the front end needs it; offsets and sizes of members are in bits, of structs in bytes."""
-    was: dict[str | None, Member] = {m.name: m for m in before.members if m.name is not None}
+    was = {title_of(m): m for m in before.members}
     drawn = {(b.path, b.type, b.bit_offset): b for b in blocks(layout, gaps=False)}
     members = []
     for i, member in enumerate(layout.members):
         block = drawn[(member.name or "", member.type, member.bit_offset)]
-        old = was.get(member.name)
+        old = was.get(title_of(member))
         record = _member_record(i, layout, block)
         record["was"] = old.bit_offset if old else None
         members.append(record)
@@ -110,7 +110,7 @@ def variant_record(label: str, layout: Layout, before: Layout) -> dict[str, Any]
             "size": before.size,
             "align": before.align,
             "members": [
-                {"name": m.name or m.type, "bit": m.bit_offset, "bits": m.bit_size}
+                {"name": title_of(m), "bit": m.bit_offset, "bits": m.bit_size}
                 for m in sorted(before.members, key=lambda m: m.bit_offset)
             ],
         },
@@ -121,7 +121,7 @@ def _member_record(index: int, layout: Layout, block: Block) -> dict[str, Any]:
     member = layout.members[index]
     low, high = positions(layout, index)
     return {
-        "name": member.name or member.type,
+        "name": title_of(member),
         "named": member.name is not None,
         "bits": member.bit_size,
         "tag": block.tag,
@@ -164,7 +164,7 @@ def state_record(layout: Layout, order: Sequence[int], before: Layout) -> dict[s
         "offsets": offsets,
         "forced": forced,
         "order": list(order),
-        "moved": [n for n, m in zip(order, layout.members, strict=True) if m.name in changed],
+        "moved": [n for n, m in zip(order, layout.members, strict=True) if title_of(m) in changed],
         "size": layout.size,
         "align": layout.align,
         "struct_align": layout.forced_align,

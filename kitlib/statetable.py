@@ -20,8 +20,8 @@ from kitlib.tags import WRITTEN_TAGS
 ALIGNS = (0, 8, 16, 32, 64, 128)
 """Alignments in bytes that the explorer offers for a member; 0 is none."""
 STRUCT_ALIGNS = (0, 64, 128)
-BUDGET = 60_000
-"""States a page may hold for one layout: about 0.4 MB once compressed."""
+BUDGET = 40_000
+"""States a page may hold for one layout: about 0.2 MB once compressed."""
 
 
 @dataclass(frozen=True, slots=True)

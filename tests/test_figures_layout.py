@@ -50,8 +50,8 @@ def test_union_arms_get_lanes_of_their_own() -> None:
 
 
 def test_expand_opens_nested_structs_and_shows_their_holes() -> None:
-    inner = make_layout("state:1 owner:8", "mutex")
-    outer = Layout("o", "struct", 16, 8, (Member("m", "struct mutex", 0, 128, 8, inner=inner),))
+    inner = make_layout("state:1 owner:8", "box")
+    outer = Layout("o", "struct", 16, 8, (Member("m", "struct box", 0, 128, 8, inner=inner),))
     assert [b.path for b in blocks(outer)] == ["m"]
     assert [b.path for b in blocks(outer, expand=True)] == ["m.state", "7-byte hole", "m.owner"]
     assert [b.path for b in blocks(outer, expand=["m"])] == [b.path for b in blocks(outer, expand=True)]
@@ -176,3 +176,33 @@ def test_labels_wrap_at_underscores(name: str, chars: int, expected: str) -> Non
 
 def test_blocks_name_an_unnamed_member_by_its_type() -> None:
     assert Block("", "union {...}", 0, 8, 1, "plain").name == "union {...}"
+
+
+def test_what_has_a_tag_of_its_own_is_opened_only_when_asked() -> None:
+    counter = Layout("", "struct", 4, 4, (Member("counter", "int", 0, 32, 4),))
+    layout = Layout("s", "struct", 4, 4, (Member("n", "atomic_t", 0, 32, 4, inner=counter),))
+    assert [b.path for b in blocks(layout, expand=True)] == ["n"]
+    assert [b.path for b in blocks(layout, expand=["n"])] == ["n.counter"]
+
+
+def test_an_unnamed_member_is_called_by_what_it_holds_and_seen_to_move() -> None:
+    arms = tuple(Member(name, "int", 0, 32, 4) for name in "abcd")
+    union = Member(None, "union {...}", 0, 32, 4, inner=Layout(None, "union", 4, 4, arms))
+    before = Layout(
+        "s", "struct", 24, 8, (union, Member("x", "long int", 64, 64, 8), Member("y", "long int", 128, 64, 8))
+    )
+    after = apply(before, [Move("#0", index=2)])
+    assert blocks(before)[0].name == "union {a, b, c, …}"
+    assert moved(before, after) == {"union {a, b, c, …}"}
+    assert "offset 16, was 0" in cacheline_map(after, before=before).data[0].hovertext[-1]
+
+
+def test_a_flexible_array_at_the_end_needs_no_row_of_its_own() -> None:
+    fig = cacheline_map(make_layout("a:64 data=u8[]:0"))
+    assert len(fig.layout.yaxis.tickvals) == 1
+    assert [(list(t.x), t.y[0] < 0) for t in fig.data if t.type == "scatter"] == [([64.0], True)]
+
+
+def test_words_keep_their_blank() -> None:
+    assert wrap("4-byte hole", 8) == "4-byte<br>hole"
+    assert wrap("■ addr_list_lock", 11) == "■ addr_<br>list_lock"

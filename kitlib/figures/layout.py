@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -85,15 +86,15 @@ def wrap(name: str, chars: int) -> str:
         return name
     if chars < 4:
         return ""
-    parts: list[str] = []
-    for word in name.replace("_", "_ ").split():
-        while len(word) > chars:
-            parts.append(word[:chars])
+    parts = [""]
+    for word in re.findall(r"[^_ ]*[_ ]|[^_ ]+", name):
+        if len((parts[-1] + word).rstrip()) > chars:
+            parts.append("")
+        while len(word.rstrip()) > chars:
+            parts[-1:] = [word[:chars], ""]
             word = word[chars:]
-        if parts and word and len(parts[-1]) + len(word) <= chars:
-            parts[-1] += word
-        elif word:
-            parts.append(word)
+        parts[-1] += word
+    parts = [part.strip() for part in parts if part.strip()]
     if len(parts) > 3:
         parts = [*parts[:2], parts[2][: chars - 1] + "…"]
     return "<br>".join(parts)
@@ -116,9 +117,9 @@ class _Drawing:
         self.layout, self.line_bytes, self.phase, self.marked, self.tags = layout, line_bytes, phase, marked, tags
         self.before = before
         self.pieces = pieces(blocks(layout, expand=expand), line_bytes, phase)
-        self.rows = max(n_lines(layout, line_bytes, phase), 1 + max((p.line for p in self.pieces), default=0))
+        self.rows = max(n_lines(layout, line_bytes, phase), 1)
         self.moved = outline if outline is not None else moved(before, layout) if before else frozenset()
-        self.was = {b.path: b for b in blocks(before, expand=expand, gaps=False) if b.path} if before else {}
+        self.was = {b.key: b for b in blocks(before, expand=expand, gaps=False)} if before else {}
 
     def traces(self) -> list[go.Bar | go.Scatter]:
         """One bar trace for each tag that occurs, and one of markers for members without a size."""
@@ -161,29 +162,31 @@ class _Drawing:
     def _hover(self, block: Block) -> str:
         if block.tag in ("hole", "padding"):
             return f"<b>{block.path}</b><br>from byte {block.bit_offset / 8:g}"
-        old = self.was.get(block.path)
+        old = self.was.get(block.key)
         return hover(block, old.bit_offset if old else None, new=bool(self.was) and old is None)
 
     def _outline(self, block: Block) -> str | None:
-        top = block.path.partition(".")[0]
-        if top and (block.path in self.marked or top in self.marked):
+        if block.tag in ("hole", "padding"):
+            return None
+        top = block.path.partition(".")[0] or block.label
+        if block.path in self.marked or top in self.marked:
             return ACCENT
-        return GHOST if top in self.moved and top else None
+        return GHOST if top in self.moved else None
 
     def _markers(self, parts: Sequence[Piece]) -> go.Scatter:
         return go.Scatter(
             name=f"{TAGS['marker'].mark} {TAGS['marker'].label}",
             mode="markers",
             marker={"symbol": "triangle-down", "size": 9, "color": GREY, "line": {"color": INK, "width": 1}},
-            y=[p.line - BAR / 2 - 0.02 for p in parts],
-            x=[p.start_bit / 8 for p in parts],
+            y=[min(p.line, self.rows - 1) - BAR / 2 - 0.02 for p in parts],
+            x=[p.start_bit / 8 if p.line < self.rows else self.line_bytes for p in parts],
             hovertext=[self._hover(p.block) for p in parts],
             hovertemplate="%{hovertext}<extra></extra>",
         )
 
     def outlines(self, x: str = "x", y: str = "y") -> list[dict[str, Any]]:
         """Frames around what is highlighted or moved, and dashed ones where moved members were."""
-        old = [block for path, block in self.was.items() if path.partition(".")[0] in self.moved]
+        old = [b for b in self.was.values() if (b.path.partition(".")[0] or b.label) in self.moved]
         found = [
             outline(p, GHOST, x, y, "dash") for p in pieces(old, self.line_bytes, self.phase) if p.line < self.rows
         ]
@@ -255,7 +258,7 @@ def hover_parts(block: Block) -> tuple[str, str, str]:
     style = TAGS[block.tag]
     size = f"size {block.bit_size // 8} bytes" if block.bit_size % 8 == 0 else f"size {block.bit_size} bits"
     tag = f"{'holds: ' if block.inside else ''}{style.mark} {style.label}".strip()
-    name = safe(block.path or "(unnamed)")
+    name = safe(block.path or block.label or "(unnamed)")
     return f"<b>{name}</b><br>{safe(block.type)}", size, tag
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kitlib.edit import Align, Move, apply
-from kitlib.figures.layout import cacheline_map
+from kitlib.figures.layout import cacheline_map, wrap
 from kitlib.model import Layout
 from kitlib.page import front_end
 from kitlib.scenario import Scenario
@@ -243,3 +243,14 @@ def test_a_page_answers_as_a_kernel_does(browser: Any, name: str) -> None:
         checked += 1
     page.close()
     assert checked >= 20
+
+
+def test_labels_wrap_as_in_python(browser: Any) -> None:
+    names = ["f_write_hint", "4-byte hole", "■ addr_list_lock", "mmap_compat_legacy_base", "abcdefghijklmnop", "_x_"]
+    page = browser.new_page()
+    page.add_script_tag(type="module", content=f"{front_end()}\nglobalThis.kitWrap = wrap;")
+    page.wait_for_function("() => Boolean(globalThis.kitWrap)")
+    pairs = [[name, chars] for name in names for chars in range(1, 24)]
+    got = page.evaluate("(pairs) => pairs.map(([name, chars]) => kitWrap(name, chars))", pairs)
+    page.close()
+    assert got == [wrap(name, chars) for name, chars in pairs]
