@@ -180,7 +180,16 @@ def _plain(text: str, columns: bool) -> Parts | None:
     type_text, name = text[:cut].rstrip(), text[cut:]
     if not type_text:
         return None
+    if "()(" in type_text:
+        return name or None, "".join(_to_function(type_text)), dims, bits
     return name or None, canonical_type(_const_pointer(type_text, columns)), dims, bits
+
+
+def _to_function(type_text: str) -> tuple[str, str]:
+    """pahole's ``int ()(void) * *`` in C's order, as what stands around a name: ``int (**`` and ``)(void)``."""
+    result, _, rest = type_text.partition("()(")
+    args, _, pointers = rest.rpartition(")")
+    return f"{canonical_type(result.strip())} ({''.join(pointers.split())}", f")({_arguments(args, False)})"
 
 
 def _const_pointer(type_text: str, columns: bool) -> str:
@@ -213,7 +222,8 @@ def _function_pointer(text: str, at: int, columns: bool) -> Parts | None:
     if columns and result.startswith("const ") and ("*" not in result or result.startswith("const const ")):
         # No compiler keeps `const` on a value that is returned: it is the pointer's, name stands behind it
         result, pointer = result[len("const ") :], f"{pointer} const"
-    return name or None, f"{canonical_type(result)} ({pointer})({_arguments(args[1:-1], columns)})", dims, None
+    around = _to_function(result) if "()(" in result else (canonical_type(result), "")
+    return name or None, f"{around[0]} ({pointer})({_arguments(args[1:-1], columns)}){around[1]}", dims, None
 
 
 def _arguments(text: str, columns: bool) -> str:

@@ -168,18 +168,43 @@ def _code(member: Member, type_width: int) -> str:
     text, name = member.type, member.name or ""
     at = text.find("(*")
     if at >= 0:
-        inside, _, args = text[at + 1 :].partition(")")
+        head, inside, args = _around_name(text, at)
         stars, bracket, bounds = inside.partition("[")
-        head, tail = text[:at].rstrip(), args if args.startswith("[") else f"{_spaced(args)}{bracket}{bounds}"
+        tail = args if args.startswith("[") else f"{_spaced(args)}{bracket}{bounds}"
         name = f"({stars}{' ' * stars.endswith('const')}{name}){tail}"
     else:
         head, bracket, bounds = text.partition("[")
-        name = f"{name}{bracket}{bounds}"
+        head, name = _spaced(head), f"{name}{bracket}{bounds}"
     if member.is_bitfield:
         name += f":{member.bit_size}"
     if _states_attributes(member):
         name += _attributes(member.packed, member.forced_align)
-    return f"{_spaced(head):<{type_width}} {name}"
+    return f"{head:<{type_width}} {name}"
+
+
+def _around_name(text: str, at: int) -> tuple[str, str, str]:
+    """Take ``int (*[2])(void)`` apart: what stands before, inside and behind the parentheses at `at`.
+
+    A function that returns a function, ``int (* (*)(int))(char)``, begins with ``int ()(char) *`` in pahole.
+    """
+    head = _spaced(text[:at].rstrip())
+    while True:
+        end = _closing(text, at)
+        inside, args = text[at + 1 : end], text[end + 1 :]
+        if "(*" not in inside:
+            return head, inside, args
+        stars, _, rest = inside.partition(" ")
+        head, text, at = f"{head} (){args} {' '.join(stars)}", rest, 0
+
+
+def _closing(text: str, at: int) -> int:
+    """Position of the parenthesis that closes the one at `at`."""
+    depth = 0
+    for i in range(at, len(text)):
+        depth += (text[i] == "(") - (text[i] == ")")
+        if depth == 0:
+            return i
+    return len(text)
 
 
 def _states_attributes(member: Member) -> bool:

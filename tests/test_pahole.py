@@ -194,6 +194,11 @@ def test_cplusplus_is_shown_and_not_replaced() -> None:
     assert source.struct("In<int, 3>").replaceable
 
 
+def test_functions_that_return_functions() -> None:
+    text = "struct s {\n\tint ()(char) * (*f)(int); /* 0 8 */\n\tint ()(void) * * v; /* 8 8 */\n\t/* size: 16 */\n};\n"
+    assert [m.type for m in read_pahole(text)[0]] == ["int (* (*)(int))(char)", "int (**)(void)"]
+
+
 def test_32_bit_text_is_told_by_its_pointers() -> None:
     text = "struct s {\n\tvoid * p; /* 0 4 */\n\tlong l; /* 4 4 */\n\t/* size: 8, members: 2 */\n};\n"
     assert read_pahole(text)[0].abi.pointer_bytes == 4

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kitlib.edit import Align, Insert, Move
-from kitlib.model import Layout
+from kitlib.model import Layout, Member
 from kitlib.pahole import open_pahole, read_pahole
 from kitlib.paholetext import pahole_text
 from kitlib.shorthand import make_layout
@@ -74,6 +74,21 @@ def test_an_edited_layout_reads_back_with_its_attributes() -> None:
     [again] = read_pahole(pahole_text(edited))
     assert again == edited
     assert again.member("b").forced_align == 64
+
+
+TYPES = ["int (*)(void)", "int (* (*)(int))(char)", "int (* (*[2])(void))(long int, char *)", "int (*)[5]"]
+TYPES += ["char * const", "const char **", "void (* const)(const char *, void (*)(int, int))", "int (*[3])(void)"]
+
+
+@pytest.mark.parametrize("text", TYPES)
+def test_types_that_wind_around_their_name(text: str) -> None:
+    count = 2 if "[2]" in text else 3 if "[3]" in text else None
+    members = (
+        Member("m", text, 0, 64 * (count or 1), 8, count=count),
+        Member("next", "int *", 64 * (count or 1), 64, 8),
+    )
+    layout = Layout("s", "struct", 8 * (count or 1) + 8, 8, members)
+    assert read_pahole(pahole_text(layout)) == [layout]
 
 
 @st.composite
