@@ -195,6 +195,28 @@ def test_command_shows_the_layout_of_one_seed(saved, mode, seed):
     assert record["offsets"] == sorted(record["offsets"])
 
 
+MACHINE = """format = "kitlib-machine"
+version = 1
+[numbers]
+dirty_near_ns = {value = 50, certainty = "assumed"}
+"""
+
+
+def test_command_predicts_costs(tmp_path):
+    machine = tmp_path / "machine.toml"
+    machine.write_text(MACHINE)
+    words = ["file-5.8", "file", "--pair", "f_count,f_mode", "--trials", "50", "--profile", "struct_file"]
+    words += ["--machine", str(machine), "--after", "file-5.8-patch"]
+    record = json.loads(run(*words, "--format", "json").output)
+    for side in (record, record["after"]):
+        cost = side["cost"]
+        assert cost["kind"] == "model"
+        assert 0 < cost["min"] <= cost["median"] <= cost["max"]
+        assert cost["min"] < cost["mean"] < cost["max"]
+        assert "fget" in side["lines"]
+    assert "predicted cost before" in run(*words).output
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -204,6 +226,7 @@ def test_command_shows_the_layout_of_one_seed(saved, mode, seed):
         ("--pair", "f_count,f_mode", "--trials", "-1"),
         ("--pair", "f_count,f_mode", "--layout-seed", "12"),
         ("--pair", "f_count,f_mode", "--path", "hot"),
+        ("--pair", "f_count,f_mode", "--machine", "any"),
         ("--pair", "f_count,f_mode", "--after", "nowhere.json"),
     ],
 )
