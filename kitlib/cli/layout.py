@@ -49,9 +49,9 @@ def show(source: str, struct: str, line_bytes: int, phase: int, expand: bool, fm
     """Show STRUCT of SOURCE on its cache lines."""
     layout = open_source(source).struct(struct)
     if fmt == "pahole":
-        from kitlib.paholetext import to_pahole
+        from kitlib.paholetext import pahole_text
 
-        click.echo(to_pahole(layout).rstrip("\n"))
+        click.echo(pahole_text(layout).rstrip("\n"))
         return
     options: dict[str, Any] = {"line_bytes": line_bytes, "phase": phase, "expand": expand}
     emit(layout_record(layout, **options), lambda: layout_text(layout, **options), fmt)
@@ -105,9 +105,9 @@ def edit(
     if save is not None:
         write_whole(Path(save), scenario.to_json())
     if fmt == "pahole":
-        from kitlib.paholetext import to_pahole
+        from kitlib.paholetext import pahole_text
 
-        click.echo(to_pahole(after).rstrip("\n"))
+        click.echo(pahole_text(after).rstrip("\n"))
         return
     change = diff_layouts(scenario.base, after, line_bytes=line_bytes, phase=phase)
     record = {
