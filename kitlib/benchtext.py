@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from kitlib.series import Report, Series, Unread, Value, printed_range
 from kitlib.text import printable, table
 from kitlib.verdict import Judged, JudgedTable, one_sided
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Record = dict[str, object]
 LISTED = 20  # unread lines and flagged rows named one by one in text
@@ -136,6 +140,49 @@ def _against(judged: JudgedTable) -> str:
     if abs(abs(claimed) - abs(row.change)) <= half * 1.001 or row.row.printed_check == "within rounding":
         return ""
     return f" (these figures give {change(row)})"
+
+
+def answer(judged: Iterable[JudgedTable]) -> str:
+    """What changed, by how much, and is it real: a sentence a table, about its headline or largest shown change."""
+    return "\n".join(_sentence(one) for one in judged if one.rows)
+
+
+def _sentence(judged: JudgedTable) -> str:
+    t, row = judged.table, judged.lead
+    if row is None or row.change is None:
+        return f"{row.row.metric}: {row.reason}." if row else "no rows."
+    moved = "rose" if row.change > 0 else "fell"
+    unit = " %" if row.in_pct else ""
+    between = f" (95 % interval {interval(row)}{unit})" if row.ci95 else ""
+    real = {
+        "undecided": "undecided",
+        "no difference": "no difference shown",
+        "changed": "real",
+    }.get(row.verdict, f"real, and {row.verdict}")
+    where = f" ({t.kind})" if t.kind != "lkp" else ""
+    aside = sum(judged.hidden_counts().values())
+    rest = f" {len(judged.rows)} rows: {len(judged.shown)} matter, {aside} are put aside." if aside else ""
+    size = f"{_signed(abs(row.change)).lstrip('+')}{unit}"
+    return f"{row.row.metric}{where} {moved} by {size}{between}: {real}; {_why(row, False)}.{rest}"
+
+
+def frame(judged: JudgedTable, *, show_all: bool = False) -> pd.DataFrame:
+    """The rows that matter (or all) as a DataFrame of text, as `table_text` has them."""
+    import pandas as pd
+
+    rows = judged.rows if show_all else judged.shown
+    return pd.DataFrame(
+        {
+            "metric": [row.row.metric for row in rows],
+            "what it is": [row.meaning.what for row in rows],
+            "before": [side(row.row.before) for row in rows],
+            "after": [side(row.row.after) for row in rows],
+            "change": [change(row) for row in rows],
+            "95 % interval": [interval(row) for row in rows],
+            "verdict": [row.verdict for row in rows],
+            "why": [row.hidden or _why(row, False) for row in rows],
+        }
+    )
 
 
 def series_text(series: Iterable[Series]) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kitlib.errors import DataError
-from kitlib.series import Baseline, Delta, Report, Series, Table, baseline_conflict
+from kitlib.metrics import meanings
+from kitlib.series import Baseline, Delta, Report, Series, Table, Value, baseline_conflict
+from kitlib.stats import geomean_ratio
 
 _UNCHANGED = ("without", "before", "base", "vanilla", "unpatched", "old")
 
@@ -33,11 +35,27 @@ def compare_reports(before: Report, after: Report) -> Report:
     stated = all(row.before.n is not None and row.after.n is not None for row in rows)
     table = Table(
         "compare", rows, before.source, after.source, n_source="stated" if stated else "not stated",
-        line=rows[0].line, notes=(*(notes if lone else ()), *units),
+        line=rows[0].line, notes=(*(notes if lone else ()), *units, *_together(rows)),
     )  # fmt: skip
     kinds = tuple(dict.fromkeys((*before.kinds, *after.kinds)))
     name = f"{before.source} against {after.source}"
     return Report(name, kinds, (table,), (), (), (*before.unread, *after.unread), (*before.notes, *after.notes))
+
+
+def _together(rows: Sequence[Delta]) -> list[str]:
+    """The geometric mean of the ratios, where all metrics are of one unit and one direction: else it means nothing."""
+    known = meanings()
+    directions = {known.of(row.metric).direction for row in rows}
+    one_kind = len({row.unit for row in rows}) == 1 and len(directions) == 1 and directions <= {"higher", "lower"}
+    sides = [{row.metric: value.mean for row, value in pairs} for pairs in _both(rows)]
+    if len(rows) < 2 or not one_kind or not all(v is not None and v > 0 for side in sides for v in side.values()):
+        return []
+    ratio, matched, _ = geomean_ratio(*({k: v for k, v in side.items() if v is not None} for side in sides))
+    return [f"geometric mean over the {len(matched)} matched metrics: {100 * (ratio - 1):+.1f} %"]
+
+
+def _both(rows: Sequence[Delta]) -> tuple[list[tuple[Delta, Value]], list[tuple[Delta, Value]]]:
+    return [(row, row.before) for row in rows], [(row, row.after) for row in rows]
 
 
 Key = tuple[str, str, str]

@@ -73,6 +73,14 @@ class JudgedTable:
         kept = [row for row in self.rows if row.hidden is None]
         return tuple(sorted(kept, key=lambda row: row.row.metric != self.table.headline))
 
+    @property
+    def lead(self) -> Judged | None:
+        """The row to speak of first: the report's headline, else the test's own first result, else the clearest."""
+        t, shown = self.table, self.shown or self.rows
+        own = [row for row in shown if t.testcase and row.row.metric.startswith(f"{t.testcase}.")]
+        named = [row for row in shown if row.row.metric == t.headline]
+        return next(iter((*named, *own)), max(shown, key=lambda row: row.effect or 0.0, default=None))
+
     def hidden_counts(self) -> dict[str, int]:
         """How many rows are hidden for which reason, most frequent first."""
         found: dict[str, int] = {}

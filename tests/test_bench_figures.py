@@ -69,7 +69,7 @@ def test_profile_shift_shows_where_the_time_went() -> None:
     assert shares["dnotify_flush"] == (13.91, 0.0)
     assert shares["__fget_files"] == (31.61, 35.00)
     assert before.y[0] == "dnotify_flush"  # the largest shift comes first
-    with pytest.raises(DataError, match="no rows perf-profile.other"):
+    with pytest.raises(DataError, match=r"no rows perf-profile\.other"):
         profile_shift(JUDGED[0], kind="other")
 
 

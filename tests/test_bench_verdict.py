@@ -221,6 +221,17 @@ def test_compare_pairs_by_metric_and_unit() -> None:
         compare_reports(report("a", Series("p", Value(1.0))), report("b", Series("q", Value(1.0))))
 
 
+def test_geometric_mean_only_over_metrics_of_one_kind() -> None:
+    def report(name: str, *values: float, third: str = "") -> Report:
+        series = [Series(f"time: {i}", Value(v), "s") for i, v in enumerate(values)]
+        return Report(name, ("x",), (), (*series, *([Series(third, Value(1.0), "s")] if third else [])))
+
+    (note,) = compare_reports(report("a", 1.0, 4.0), report("b", 2.0, 2.0)).tables[0].notes
+    assert note == "geometric mean over the 2 matched metrics: +0.0 %"
+    mixed = compare_reports(report("a", 1.0, 4.0, third="my.x"), report("b", 2.0, 2.0, third="my.x")).tables[0]
+    assert mixed.notes == ()
+
+
 def test_metric_table_covers_what_the_reports_show() -> None:
     known = meanings()
     for row in ROBOT.tables[0].rows:

@@ -30,12 +30,17 @@ MATTER = "rows that matter"
 
 
 def delta_forest(
-    judged: JudgedTable | Iterable[JudgedTable], *, title: str = "", links: dict[str, tuple[str, ...]] | None = None
+    judged: JudgedTable | Iterable[JudgedTable],
+    *,
+    title: str = "",
+    links: dict[str, tuple[str, ...]] | None = None,
+    name_chars: int = 44,
 ) -> go.Figure:
     """Every change with its 95 % interval over the band of its run-to-run noise, grouped by machine and benchmark.
 
     The menu shows the hidden rows, one entry for each reason they are hidden. `links` (metric → members) puts the
-    members a row is about behind its name. Changes in % are drawn above those in plain units. Measured (badge).
+    members a row is about behind its name, which is cut to `name_chars`. Changes in % are drawn above those in
+    plain units. Measured (badge).
     Raises `DataError` if there is no row.
     """
     tables = [judged] if isinstance(judged, JudgedTable) else list(judged)
@@ -50,7 +55,7 @@ def delta_forest(
         for trace in _view_traces(rows, links or {}):
             fig.add_trace(trace)
         starts.append((first, len(fig.data)))
-    layouts = [_view_layout(rows, links or {}) for rows in views.values()]
+    layouts = [_view_layout(rows, links or {}, name_chars) for rows in views.values()]
     for index, (name, rows) in enumerate(views.items()):
         visible = [starts[index][0] <= i < starts[index][1] for i in range(len(fig.data))]
         label = safe(f"{len(rows)} {name}")
@@ -183,7 +188,7 @@ def _hover(table: JudgedTable, row: Judged, links: dict[str, tuple[str, ...]]) -
     return "<br>".join(parts)
 
 
-def _view_layout(rows: Sequence[Row], links: dict[str, tuple[str, ...]]) -> dict[str, Any]:
+def _view_layout(rows: Sequence[Row], links: dict[str, tuple[str, ...]], name_chars: int) -> dict[str, Any]:
     """Axes of one view: domains by number of rows, names of rows, a line between groups."""
     panels = _split(rows)
     total = sum(len(part) for _, part in panels) or 1
@@ -201,7 +206,7 @@ def _view_layout(rows: Sequence[Row], links: dict[str, tuple[str, ...]]) -> dict
         bottom = max(0.0, top - len(part) * ROW_PX / plot_px)
         layout[f"yaxis{key}"] = {
             "visible": True, "domain": [bottom, top], "range": [len(part) - 0.5, -0.5], "showgrid": False,
-            "tickvals": list(range(len(part))), "ticktext": _names(part, links), "anchor": f"x{key}",
+            "tickvals": list(range(len(part))), "ticktext": _names(part, links, name_chars), "anchor": f"x{key}",
             "zeroline": False, "automargin": True, "tickfont": {"size": 11},
         }  # fmt: skip
         layout[f"xaxis{key}"] = {
@@ -222,13 +227,13 @@ def _span(part: Sequence[Row]) -> list[float]:
     return [low - room, high + room]
 
 
-def _names(part: Sequence[Row], links: dict[str, tuple[str, ...]]) -> list[str]:
+def _names(part: Sequence[Row], links: dict[str, tuple[str, ...]], name_chars: int) -> list[str]:
     """Row names; the first of a group says which machine and benchmark it is if there are several."""
     several = len({id(table) for table, _ in part}) > 1
     names: list[str] = []
     last: JudgedTable | None = None
     for table, row in part:
-        name = _short_name(row.row.metric) + (f" [{row.row.group}]" if row.row.group else "")
+        name = _short_name(row.row.metric, name_chars) + (f" [{row.row.group}]" if row.row.group else "")
         if row.row.metric in links:
             name += " → " + ", ".join(links[row.row.metric])
         text = safe(name)
@@ -247,12 +252,12 @@ def _group(table: JudgedTable) -> str:
     return f"{kind}{sides}"[:80]
 
 
-def _short_name(metric: str) -> str:
+def _short_name(metric: str, chars: int) -> str:
     """A metric short enough for an axis: the function of a profile row, else the middle left out."""
     if metric.startswith("perf-profile."):
         parts = metric.split(".", 3)
         metric = f"{parts[1]}: {parts[3].split('.')[0] if len(parts) > 3 else metric}"
-    return metric if len(metric) <= 44 else f"{metric[:24]}…{metric[-18:]}"
+    return metric if len(metric) <= chars else f"{metric[: chars // 3]}…{metric[chars // 3 + 1 - chars :]}"
 
 
 def _flat(layout: dict[str, Any]) -> dict[str, Any]:

@@ -15,11 +15,12 @@ from kitlib.figures.style import alt, badge, meta
 from kitlib.model import Layout
 from kitlib.verdict import JudgedTable
 
-MAP_SHARE = 0.57
+MAP_SHARE = 0.55
 FOREST_FROM = 0.77
 MOST_LABELLED = 20
-MIN_WIDTH = 1500
-"""Narrower windows scroll the figure sideways, in CSS pixels: the map alone needs 860."""
+NAME_CHARS = 28
+MIN_WIDTH = 1040
+"""Narrower windows scroll the figure sideways, in CSS pixels: members of 4 bytes lose their names below that."""
 
 
 def evidence_links(judged: Iterable[JudgedTable], layout: Layout) -> dict[str, tuple[str, ...]]:
@@ -50,7 +51,7 @@ def overlay(
     lit = sorted({member for row in shown for member in links.get(row.row.metric, ())})
     fig = before_after(before, after, line_bytes=line_bytes, phase=phase, highlight=lit)
     words = str(meta(fig).get("alt", ""))
-    forest = delta_forest(tables, links=links)
+    forest = delta_forest(tables, links=links, name_chars=NAME_CHARS)
     _beside(fig, forest)
     linked = "; ".join(
         f"{row.row.metric} {change(row)} concerns {', '.join(links[row.row.metric])}"
@@ -103,4 +104,6 @@ def _menu(fig: go.Figure, forest: go.Figure, first: int) -> None:
             kept[f"{_AXES[axis]}.{inner}"] = value
         args = [{"visible": list(visible)}, kept, list(range(first, first + len(visible)))]
         buttons.append({**button, "args": args})
-    fig.update_layout(updatemenus=[{**menu, "buttons": buttons, "x": FOREST_FROM, "y": 1, "pad": {"b": 30, "r": 6}}])
+    fig.update_layout(
+        updatemenus=[{**menu, "buttons": buttons, "x": FOREST_FROM - 0.02, "y": 1, "pad": {"b": 30, "r": 6}}]
+    )
