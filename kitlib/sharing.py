@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kitlib.errors import KitError, NotFound
-from kitlib.lines import find_leaf, line_span, mates, n_lines
+from kitlib.lines import find_leaf, line_span, mates, n_lines, share_line
 from kitlib.model import Layout
 from kitlib.sources import open_source
 
@@ -79,6 +79,19 @@ def sharing(
             span = line_span(leaf.bit_offset, leaf.bit_size, line_bytes, phase)
             found.append(Sharing(label, name, line_bytes, leaf.offset, span, tuple(others)))
     return tuple(found)
+
+
+def together(layout: Layout, a: str, b: str, line_sizes: Iterable[int] = (64, 128)) -> str:
+    """A sentence that says where `a` and `b` are and at which line sizes (bytes) they are on one line.
+
+    For objects that start on a line. Raises `NotFound` for an unknown member.
+    """
+    places = " and ".join(f"{name} at byte {find_leaf(layout, name).offset}" for name in (a, b))
+    answers = [
+        f"{'on one line' if share_line(layout, a, b, size) else 'not on one line'} of {size} bytes"
+        for size in line_sizes
+    ]
+    return f"{layout.title} has {places}: {'; '.join(answers)}."
 
 
 def sharing_table(

@@ -41,8 +41,6 @@ class Table:
 
 def _badges() -> str:
     """The rules of the style sheet that a badge needs; a notebook has no other style sheet of the kit's."""
-    return "\n".join(
-        rule
-        for rule in styles().splitlines()
-        if rule.startswith((".kit-badge", ".kit-exact", ".kit-model", ".kit-measured"))
-    )
+    named = (".kit-badge", ".kit-exact", ".kit-model", ".kit-measured")
+    rules = [rule for rule in styles().splitlines() if rule.startswith(named)]
+    return "\n".join([*rules, ".kit-table :is(th, td) { text-align: left !important; }"])

@@ -28,7 +28,7 @@ from kitlib.page import (
     script_json,
 )
 from kitlib.report import PageExporter, default_notebooks, entry_of, read_notebook, render
-from kitlib.sharing import collect, sharing, sharing_table, size_table
+from kitlib.sharing import collect, sharing, sharing_table, size_table, together
 from kitlib.shorthand import make_layout
 from kitlib.tables import Table
 
@@ -220,6 +220,10 @@ def test_who_shared_a_line_with_f_count() -> None:
     assert "f_mode" in rows["before", 128].shares_with
     assert "f_mode" not in rows["after", 128].shares_with
     assert (rows["before", 64].offset, rows["after", 64].offset) == (56, 248)
+    assert together(found.layouts["before"], "f_count", "f_mode") == (
+        "struct file has f_count at byte 56 and f_mode at byte 68: "
+        "not on one line of 64 bytes; on one line of 128 bytes."
+    )
     assert found.note.splitlines()[0] == "read: before, after"
     assert found.note.splitlines()[1].startswith("not here: none (")
 

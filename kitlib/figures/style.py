@@ -68,7 +68,7 @@ TAGS: dict[str, TagStyle] = {
     "work": TagStyle("work, timer", "#dfa6c8", "▶", "\\"),
     "rcu": TagStyle("rcu", "#68c9a8", "↻"),
     "list": TagStyle("list", "#84caf0", "≡"),
-    "tree": TagStyle("tree", "#84caf0", "⋔", "-"),
+    "tree": TagStyle("tree", "#84caf0", "⋔", "|"),
     "pointer": TagStyle("pointer", "#c3d5e8", "→"),
     "plain": TagStyle("plain data", "#e4e4e4"),
     "hole": TagStyle("hole", "rgba(128,132,140,0.10)", "", "x"),
