@@ -240,7 +240,7 @@ def profile_for(layout: Layout, name: str | None = None) -> Profile:
 def profile_from(record: Mapping[str, Any], name: str, where: str) -> Profile:
     """A profile from parsed TOML. Raises `DataError` that names the file and the entry."""
     if record.get("format") != FORMAT or record.get("version") != VERSION:
-        raise DataError(f"{where}: no profile; it must say format = \"{FORMAT}\" and version = {VERSION}")
+        raise DataError(f'{where}: no profile; it must say format = "{FORMAT}" and version = {VERSION}')
     _keys(record, {"format", "version", "name", "struct", "about", "source", "slab_align", "workload", "path"}, where)
     try:
         workload = Workload(**_table(record.get("workload", {}), Workload, f"{where}, [workload]"))
@@ -267,7 +267,7 @@ def _path(entry: Mapping[str, Any], where: str) -> Path:
         at = f"{where} ({name}), access {number}"
         values = _table(item, Access, at)
         if not isinstance(values.get("member"), str) or not isinstance(values.get("op"), str):
-            raise DataError(f"{at}: give member = \"…\" and op = \"…\" ({', '.join(OPS)})")
+            raise DataError(f'{at}: give member = "…" and op = "…" ({", ".join(OPS)})')
         accesses.append(Access(**values))
     return Path(name, _number(entry, "rate", where, 1.0), tuple(accesses), _text(entry, "about", where, ""))
 
@@ -307,7 +307,7 @@ def _list(entry: Mapping[str, Any], key: str, where: str) -> list[Mapping[str, A
 def _text(entry: Mapping[str, Any], key: str, where: str, default: str | None = None) -> str:
     value = entry.get(key, default)
     if not isinstance(value, str):
-        raise DataError(f"{where}: {key} = \"…\" is missing or no text")
+        raise DataError(f'{where}: {key} = "…" is missing or no text')
     return value
 
 

@@ -58,7 +58,7 @@ def program_text(program: Program) -> str:
         body.append("    at = at + 1 == count ? 0 : at + 1;")
         body += [f"    {access_code(step)}" for step in steps]
         body.append("    dice = dice * 0x5851f42d4c957f2dULL + 0x14057b7ef767814fULL;")
-        body.append("    for (k = half + (((dice >> 32) * most) >> 32); k > 0; k--) acc = acc * 0x5851f42d4c957f2dULL + 1;")
+        body.append("    for (k = ((dice >> 32) * most) >> 32; k > 0; k--) acc = acc * 0x5851f42d4c957f2dULL + 1;")
         body.append('    __asm__ volatile("" : "+r"(acc) : : "memory");')
     text = _TEMPLATE.replace("@SLOTS@", str(program.slots))
     text = text.replace("@ROUNDS@", str(len(program.rounds)))
@@ -135,7 +135,7 @@ struct worker {
   int cpu;
   char *memory;
   uint32_t *order;
-  size_t count;
+  size_t count, at; /* at: where the next sample goes on, so that cold objects stay cold */
   uint64_t runs, retries;
   double ns;
   long preempted;
@@ -161,15 +161,15 @@ __attribute__((noinline)) static uint64_t turns(struct worker *w, const struct l
   const size_t count = w->count, spacing = l->spacing;
   char *base = w->memory + l->phase, *p;
   int64_t o[SLOTS];
-  const uint64_t half = work / 2, most = work;
+  const uint64_t most = 2 * work; /* a random amount, so that threads do not fall into step */
   uint64_t acc = 0, done = 0, dice = (uint64_t)w->cpu + 1, k;
-  size_t at = 0;
+  size_t at = w->at;
   memcpy(o, l->offset, sizeof o);
   do {
 @BODY@
     done += ROUNDS;
   } while (!stop && done < limit);
-  w->runs = done;
+  w->runs = done, w->at = at;
   return acc;
 }
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kitlib.access import ATOMIC, Path, Placed, Profile, locate, refuse_split_locks, spacing
+from kitlib.access import ATOMIC, Placed, Profile, locate, refuse_split_locks, spacing
 from kitlib.errors import DataError
 from kitlib.measure_c import Program, Step
 from kitlib.model import Layout
+from kitlib.schedule import schedule
 
-MAX_ROUNDS = 32
-"""Most path runs in one turn of the generated loop."""
 MAX_OBJECT_BYTES = 1 << 20
 """Largest object that is measured: beyond it no cache holds one object, let alone many."""
 MAX_STEPS = 4096
@@ -30,33 +29,6 @@ class Plan:
         return tuple(places[path][position].offset for path, position in self.slots)
 
 
-def schedule(profile: Profile, most: int = MAX_ROUNDS) -> tuple[Path, ...]:
-    """The mix as a short cycle of path runs, evenly interleaved.
-
-    The cycle is the shortest (up to `most` runs) whose shares are closest to the profile's; every path
-    with a rate above 0 runs at least once. Interleaving is smooth weighted round-robin.
-    """
-    mix = profile.mix
-    if len(mix) > most:
-        raise DataError(f"profile {profile.name}: {len(mix)} paths are too many to measure (at most {most})")
-    best: tuple[float, list[int]] | None = None
-    for total in range(len(mix), most + 1):
-        counts = [max(1, round(share * total)) for _, share in mix]
-        whole = sum(counts)
-        error = sum(abs(n / whole - share) for n, (_, share) in zip(counts, mix, strict=True))
-        if whole <= most and (best is None or error < best[0] - 1e-9):
-            best = (error, counts)
-    assert best is not None
-    counts, credit = best[1], [0] * len(mix)
-    order: list[Path] = []
-    for _ in range(sum(counts)):
-        credit = [c + n for c, n in zip(credit, counts, strict=True)]
-        chosen = max(range(len(mix)), key=lambda i: (credit[i], -i))
-        credit[chosen] -= sum(counts)
-        order.append(mix[chosen][0])
-    return tuple(order)
-
-
 def make_plan(profile: Profile, *layouts: Layout) -> Plan:
     """The program that measures `profile` on each of `layouts`.
 
@@ -70,18 +42,15 @@ def make_plan(profile: Profile, *layouts: Layout) -> Plan:
     slots: list[tuple[str, int]] = []
     number: dict[tuple[str, int], int] = {}
     rounds: list[tuple[Step, ...]] = []
-    seen: dict[str, int] = {}
-    for path in schedule(profile):
-        turn = seen[path.name] = seen.get(path.name, 0) + 1
+    for turn in schedule(profile):
         steps: list[Step] = []
-        for position, access in enumerate(path.accesses):
-            key = (path.name, position)
+        for position in turn.steps:
+            key = (turn.path.name, position)
             if key not in number:
                 number[key] = len(slots)
                 slots.append(key)
-            repeat = int(turn * access.times + 1e-9) - int((turn - 1) * access.times + 1e-9)
-            width = min(_width(p[path.name][position]) for p in placed)
-            steps += [Step(number[key], access.op, width)] * repeat
+            width = min(_width(p[turn.path.name][position]) for p in placed)
+            steps.append(Step(number[key], turn.path.accesses[position].op, width))
         rounds.append(tuple(steps))
     if sum(map(len, rounds)) > MAX_STEPS:
         raise DataError(f"profile {profile.name}: more than {MAX_STEPS} accesses in a turn; lower 'times'")

@@ -1,0 +1,329 @@
+"""Measure what a layout costs on this machine: before and after, interleaved, in three modes.
+
+Every mode runs one generated program (`kitlib.measure_c`) with both layouts in turn, A B A B, on the
+same memory and with the same machine code. All figures are *measured*, in ns per path run and thread.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from kitlib.access import Profile, locate, spacing
+from kitlib.measure_c import arguments, program_text
+from kitlib.measure_plan import Plan, make_plan
+from kitlib.measure_run import Reading, compiled, run
+from kitlib.model import Layout
+from kitlib.series import Delta, Table, Value
+from kitlib.topology import Topology, read_topology
+from kitlib.verdict import Judged, Options, judge
+
+ModeName = Literal["shared", "unshared-hot", "unshared-cold"]
+MODES: tuple[ModeName, ...] = ("shared", "unshared-hot", "unshared-cold")
+UNIT = "ns/run"
+Tick = Callable[[str, int, int], None]
+"""Called with a mode's label, the slices done so far and their number in all."""
+
+COLD_BYTES = 256 << 20
+"""Working set of the cold mode: at least this, and 4 times L3 where that is more (at most 1 GiB)."""
+
+
+DRIFT_ROUNDS = 3
+"""Rounds on either side over which drift is estimated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How long to measure: ``samples`` of ``sample_ms`` a side in each of ``rounds`` program starts (a new
+    start gives new memory pages), and how many sizes of working set; ``limit_s`` ends a mode that hangs."""
+
+    samples: int = 16
+    sample_ms: int = 30
+    rounds: int = 3
+    sweep: bool = True
+    limit_s: int = 60
+
+
+DEFAULT = Effort()
+QUICK = Effort(samples=10, sample_ms=20, rounds=2, sweep=False, limit_s=20)
+
+
+@dataclass(frozen=True, slots=True)
+class ModeSpec:
+    """A mode to run: ``threads`` CPUs, ``objects`` in use, all on one object if ``shared``."""
+
+    mode: ModeName
+    threads: int
+    objects: int
+    shared: bool
+    bytes_in_use: int = 0
+
+    @property
+    def label(self) -> str:
+        """``shared, 2 threads`` or ``unshared-cold, 256 MiB``."""
+        if self.mode == "unshared-cold":
+            size = self.bytes_in_use
+            return f"{self.mode}, {size >> 20} MiB" if size >= 1 << 20 else f"{self.mode}, {size >> 10} KiB"
+        return f"{self.mode}, {self.threads} thread{'s' if self.threads > 1 else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class ModeResult:
+    """Samples in ns per path run, before and after (empty without an after), and what was noted on the way.
+
+    ``judged`` is the verdict of `kitlib.verdict`; None without an after. ``main`` marks the mode's headline.
+    """
+
+    spec: ModeSpec
+    before: tuple[float, ...]
+    after: tuple[float, ...]
+    judged: Judged | None
+    preempted: int
+    retries: tuple[float, float]
+    main: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A mode that cannot run here, and why."""
+
+    mode: ModeName
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """All modes of one measurement."""
+
+    layout: str
+    profile: str
+    work_ns: float
+    results: tuple[ModeResult, ...]
+    refused: tuple[Refused, ...]
+    machine: str
+    notes: tuple[str, ...]
+    seconds: float
+
+    def main(self, mode: ModeName) -> ModeResult | None:
+        """The headline result of `mode`; None if it was refused."""
+        return next((r for r in self.results if r.spec.mode == mode and r.main), None)
+
+
+def measure(
+    before: Layout,
+    after: Layout | None,
+    profile: Profile,
+    *,
+    effort: Effort = DEFAULT,
+    modes: Sequence[ModeName] = MODES,
+    topology: Topology | None = None,
+    phase: int = 0,
+    tick: Tick | None = None,
+    seed: int = 1,
+) -> Measurement:
+    """Measure `before`, and `after` beside it, in `modes`.
+
+    Raises `NotFound` for a member that is missing, `PlacementError` or `DataError` for a layout that
+    cannot be run, `ToolError` if there is no compiler, it fails, or a program hangs.
+    """
+    start = time.monotonic()
+    here = topology or read_topology()
+    layouts = (before,) if after is None else (before, after)
+    plan = make_plan(profile, *layouts)
+    specs, refused = plan_modes(profile, layouts, here, modes, effort)
+    found: list[ModeResult] = []
+    with compiled(program_text(plan.program)) as program:
+        for spec in specs:
+            readings = [
+                r
+                for turn in range(effort.rounds)
+                for r in _one(program, spec, plan, layouts, profile, here, effort, phase, seed + turn, turn, tick)
+            ]
+            found.append(_result(spec, readings, len(layouts), specs))
+    return Measurement(
+        before.title,
+        profile.name,
+        profile.workload.work_ns,
+        tuple(found),
+        refused,
+        here.model,
+        (*here.notes(), *_disturbances(found)),
+        time.monotonic() - start,
+    )
+
+
+def plan_modes(
+    profile: Profile, layouts: Sequence[Layout], here: Topology, modes: Sequence[ModeName], effort: Effort
+) -> tuple[tuple[ModeSpec, ...], tuple[Refused, ...]]:
+    """Which modes to run on this machine, and which it cannot run."""
+    step = max(spacing(profile, layout) for layout in layouts)
+    specs: list[ModeSpec] = []
+    refused: list[Refused] = []
+    for mode in modes:
+        if mode == "shared":
+            if len(here.cpus) < 2:
+                refused.append(Refused(mode, "it needs two CPUs and this process may use one"))
+            specs += [ModeSpec(mode, n, 1, True) for n in _thread_counts(len(here.cpus), effort)]
+        elif mode == "unshared-hot":
+            specs.append(ModeSpec(mode, 1, 1, False, step))
+        else:
+            specs += [ModeSpec(mode, 1, max(size // step, 2), False, size) for size in _sizes(here, effort)]
+    return tuple(specs), tuple(refused)
+
+
+def _thread_counts(cpus: int, effort: Effort) -> list[int]:
+    """2, 4, 8, … and all CPUs; all of them alone when in a hurry."""
+    if cpus < 2:
+        return []
+    doubling = [n for k in range(1, 11) if (n := 2**k) < cpus] if effort.sweep else []
+    return [*doubling, cpus]
+
+
+def _sizes(here: Topology, effort: Effort) -> list[int]:
+    """Working sets from half of L1 to beyond L3, in bytes; the last one alone when in a hurry."""
+    large = min(max(COLD_BYTES, 4 * here.cache_bytes("L3")), 1 << 30)
+    if not effort.sweep:
+        return [large]
+    halves = [here.cache_bytes(level) // 2 for level in ("L1", "L2", "L3")]
+    return [*(size for size in halves if size), large]
+
+
+def _one(
+    program: Path,
+    spec: ModeSpec,
+    plan: Plan,
+    layouts: Sequence[Layout],
+    profile: Profile,
+    here: Topology,
+    effort: Effort,
+    phase: int,
+    seed: int,
+    turn: int,
+    tick: Tick | None,
+) -> list[Reading]:
+    total = (effort.samples + 1) * len(layouts) * effort.rounds
+    done = (effort.samples + 1) * len(layouts) * turn
+
+    def count(_: Reading) -> None:
+        nonlocal done
+        done += 1
+        if tick:
+            tick(spec.label, done, total)
+
+    return run_plan(program, spec, plan, layouts, profile, here, effort, phase=phase, seed=seed, tick=count)
+
+
+def run_plan(
+    program: Path,
+    spec: ModeSpec,
+    plan: Plan,
+    layouts: Sequence[Layout],
+    profile: Profile,
+    here: Topology,
+    effort: Effort,
+    *,
+    phase: int = 0,
+    seed: int = 1,
+    tick: Callable[[Reading], None] | None = None,
+) -> list[Reading]:
+    """Run a compiled program once for `spec` over all `layouts`; returns its slices after the warm-up."""
+    work = profile.workload.work_ns if spec.mode == "shared" else 0.0
+    table = [(spacing(profile, layout), phase, plan.offsets(locate(profile, layout))) for layout in layouts]
+    given = arguments(
+        cpus=here.pick(spec.threads),
+        shared=spec.shared,
+        samples=effort.samples,
+        sample_ms=effort.sample_ms,
+        work_ns=work,
+        objects=spec.objects,
+        limit_s=effort.limit_s,
+        seed=seed,
+        layouts=table,
+    )
+    return run(program, given, effort.limit_s + 2, tick)
+
+
+def _result(spec: ModeSpec, readings: Sequence[Reading], sides: int, specs: Sequence[ModeSpec]) -> ModeResult:
+    samples = [tuple(r.ns for r in readings if r.layout == side) for side in range(2)]
+    failed = [[r.retries for r in readings if r.layout == side] for side in range(2)]
+    mean = [sum(x) / len(x) if x else 0.0 for x in failed]
+    last = [s for s in specs if s.mode == spec.mode][-1]
+    judged = None
+    if sides == 2:
+        steady = steadied(readings, sides)
+        judged = judge_samples(spec.label, steady[0], steady[1])
+    return ModeResult(
+        spec, samples[0], samples[1], judged, sum(r.preempted for r in readings), (mean[0], mean[1]), spec == last
+    )
+
+
+def steadied(readings: Sequence[Reading], sides: int) -> list[list[float]]:
+    """Samples of each side with slow drift taken out, in the unit they have.
+
+    Other guests and programs slow both sides alike for seconds at a time. Each slice is divided by the
+    median of the slices of both sides in the `DRIFT_ROUNDS` rounds before and after it, and multiplied by the
+    median of all. With 14 slices in a window a side's own noise is reduced by about 1/14, no more.
+    """
+    import numpy as np
+
+    rows = len(readings) // sides
+    grid = np.asarray([r.ns for r in readings[: rows * sides]]).reshape(rows, sides)
+    level = np.asarray([np.median(grid[max(0, i - DRIFT_ROUNDS) : i + DRIFT_ROUNDS + 1]) for i in range(rows)])
+    flat = grid / level[:, None] * np.median(grid)
+    return [[float(x) for x in flat[:, side]] for side in range(sides)]
+
+
+def judge_samples(label: str, before: Sequence[float], after: Sequence[float]) -> Judged:
+    """The kit's verdict on two sets of ns per run (lower is better)."""
+    row = Delta(label, Value.of(before), Value.of(after), unit=UNIT)
+    table = Table("measure", (row,))
+    return judge(table, options=Options(better="lower")).rows[0]
+
+
+def _disturbances(results: Sequence[ModeResult]) -> tuple[str, ...]:
+    """Sentences on what may have disturbed the measurement."""
+    found = []
+    for result in results:
+        slices = len(result.before) + len(result.after)
+        if slices and result.preempted > 5 * slices:
+            found.append(
+                f"{result.spec.label}: other programs took a CPU away {result.preempted} times in {slices} slices"
+            )
+    return tuple(found)
+
+
+def measurement_record(done: Measurement) -> dict[str, Any]:
+    """The measurement as JSON values: ``modes`` with raw samples in ns per run, and what was refused."""
+    return {
+        "layout": done.layout,
+        "profile": done.profile,
+        "machine": done.machine,
+        "work_ns": done.work_ns,
+        "seconds": round(done.seconds, 2),
+        "modes": [_mode_record(result) for result in done.results],
+        "refused": [{"mode": r.mode, "reason": r.reason} for r in done.refused],
+        "notes": list(done.notes),
+    }
+
+
+def _mode_record(result: ModeResult) -> dict[str, Any]:
+    judged = result.judged
+    return {
+        "mode": result.spec.mode,
+        "threads": result.spec.threads,
+        "objects": result.spec.objects,
+        "bytes": result.spec.bytes_in_use,
+        "main": result.main,
+        "unit": UNIT,
+        "before": list(result.before),
+        "after": list(result.after),
+        "change_pct": judged.change if judged else None,
+        "ci95": list(judged.ci95) if judged and judged.ci95 else None,
+        "verdict": judged.verdict if judged else None,
+        "reason": judged.reason if judged else None,
+        "retries_per_run": list(result.retries),
+        "preempted": result.preempted,
+    }

@@ -1,0 +1,194 @@
+"""When does a change pay? The trade-off between shared and cold objects, its break-even line and its doubt.
+
+All *model*. The change pays where the mean cost of a path run falls: with a share s of runs on objects that
+`cpus` CPUs share, and a share c of the other runs on cold objects,
+Δ(s, c) = s Δshared(s) + (1 − s) (c Δcold + (1 − c) Δhot). Δshared depends on s, since a CPU that is busy
+elsewhere contends less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kitlib.access import Profile
+from kitlib.cost import Model
+from kitlib.machine import KINDS, Machine
+from kitlib.model import Layout
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+GRID = 61
+NOTHING_NS = 0.01
+"""Differences below this many ns a run are called no difference: far below what any number here is good for."""
+
+
+@dataclass(frozen=True, slots=True)
+class TradeOff:
+    """``delta_ns[i, j]`` is after minus before at ``shared[j]`` and ``cold[i]`` (negative: the change pays);
+    ``break_even[i]`` the smallest share of shared runs from which on it pays (NaN: nowhere; 0: always)."""
+
+    shared: Floats
+    cold: Floats
+    delta_ns: Floats
+    break_even: Floats
+    cpus: int
+    point: tuple[float, float]
+    point_ns: float
+    before_ns: float
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """What changing one assumed number does to the change at the reader's workload: Δ in ns at its low and
+    high value, and the break-even share there."""
+
+    name: str
+    about: str
+    low: float
+    high: float
+    certainty: str
+    delta_low_ns: float
+    delta_high_ns: float
+    break_even_low: float
+    break_even_high: float
+
+
+def trade_off(
+    before: Layout, after: Layout, profile: Profile, machine: Machine, *, cpus: int | None = None, points: int = GRID
+) -> TradeOff:
+    """The trade-off map on a `points` × `points` grid. Raises `NotFound` for a missing member."""
+    pair = Model(before, profile, machine), Model(after, profile, machine)
+    return _map(pair, profile, cpus or profile.workload.cpus, points)
+
+
+def _map(pair: tuple[Model, Model], profile: Profile, cpus: int, points: int) -> TradeOff:
+    import numpy as np
+
+    use = profile.workload
+    shared, cold = np.linspace(0, 1, points), np.linspace(0, 1, points)
+    gain = [np.asarray(m.shared(cpus, use.work_ns, np.maximum(shared, 1e-3)).ns) for m in pair]
+    part = np.asarray([m.traffic.shares for m in pair])
+    colds = [float(m.cold() @ p) for m, p in zip(pair, part, strict=True)]
+    hots = [float(m.hot() @ p) for m, p in zip(pair, part, strict=True)]
+
+    def total(i: int, s: Floats, c: Floats, at: Floats) -> Floats:
+        return np.asarray(s * at + (1 - s) * (c * colds[i] + (1 - c) * hots[i]))
+
+    s, c = shared[None, :], cold[:, None]
+    delta = total(1, s, c, gain[1]) - total(0, s, c, gain[0])
+    here = [float(np.interp(use.shared, shared, g)) for g in gain]
+    at = [float(total(i, np.asarray(use.shared), np.asarray(use.cold), np.asarray(here[i]))) for i in range(2)]
+    lines = np.asarray([_crossing(shared, row) for row in delta])
+    return TradeOff(shared, cold, delta, lines, cpus, (use.shared, use.cold), at[1] - at[0], at[0])
+
+
+def _crossing(shared: Floats, row: Floats) -> float:
+    """Smallest share from which on `row` stays negative, by linear interpolation."""
+    import numpy as np
+
+    if row[-1] > -NOTHING_NS:
+        return float("nan")
+    losing = np.nonzero(row > 0)[0]
+    if not len(losing):
+        return 0.0
+    i = int(losing[-1])
+    return float(shared[i] + (shared[i + 1] - shared[i]) * row[i] / (row[i] - row[i + 1]))
+
+
+def sensitivity(
+    before: Layout, after: Layout, profile: Profile, machine: Machine, *, cpus: int | None = None
+) -> tuple[Doubt, ...]:
+    """Vary every number of the machine over its own range, the workload's work and CPUs by a factor of two, and
+    leave out the unconfirmed accesses; largest effect first."""
+    n = cpus or profile.workload.cpus
+    pair = Model(before, profile, machine), Model(after, profile, machine)
+    found: list[Doubt] = []
+
+    def add(name: str, about: str, ends: Sequence[float], certainty: str, run: Callable[[float], TradeOff]) -> None:
+        results = [run(value) for value in ends]
+        breaks = [_at_cold(r) for r in results]
+        found.append(Doubt(name, about, ends[0], ends[1], certainty, *(r.point_ns for r in results), *breaks))
+
+    for key, number in machine.numbers.items():
+        if key.endswith("_bytes") or key in ("l1_ns", "l2_ns", "l3_ns", "pair_weight") or number.low == number.high:
+            continue
+        ends = [min(max(v, KINDS[key].low), KINDS[key].high) for v in (number.low, number.high)]
+
+        def vary(value: float, key: str = key) -> TradeOff:
+            trial = machine.with_values(**{key: value})
+            return _map((pair[0].on(trial), pair[1].on(trial)), profile, n, 21)
+
+        add(key, KINDS[key].about, ends, number.certainty, vary)
+    weight = machine.numbers["pair_weight"]
+
+    def pairs(value: float) -> TradeOff:
+        models = (Model(before, profile, machine, pair_weight=value), Model(after, profile, machine, pair_weight=value))
+        return _map(models, profile, n, 21)
+
+    add(
+        "pair_weight",
+        KINDS["pair_weight"].about,
+        (max(weight.low, 0.0), min(weight.high, 1.0)),
+        weight.certainty,
+        pairs,
+    )
+    work = profile.workload.work_ns
+    add(
+        "work_ns",
+        "other work between two path runs",
+        (work / 2, work * 2),
+        "assumed",
+        lambda v: _map(pair, profile.with_workload(work_ns=v), n, 21),
+    )
+    add(
+        "cpus",
+        "CPUs that share the object",
+        (max(n // 2, 2), n * 2),
+        "assumed",
+        lambda v: _map(pair, profile, int(v), 21),
+    )
+    return tuple(sorted(found, key=lambda d: -abs(d.delta_high_ns - d.delta_low_ns)))
+
+
+def _at_cold(result: TradeOff) -> float:
+    import numpy as np
+
+    return float(result.break_even[int(np.abs(result.cold - result.point[1]).argmin())])
+
+
+def conclusion(result: TradeOff, doubts: Sequence[Doubt], machine: Machine) -> str:
+    """One or two sentences that follow from the numbers, with how far they hold."""
+    even = _at_cold(result)
+    where, cold = f"On {machine.name}", f"when {100 * result.point[1]:.0f} % of the other runs find their object cold"
+    ends = [v for d in doubts for v in (d.break_even_low, d.break_even_high)]
+    if abs(result.delta_ns).max() < NOTHING_NS:
+        return f"{where} the model sees no difference for this profile (model)."
+    if even != even:
+        some = any(v == v for v in ends)
+        doubt = (
+            "; other values of the assumed numbers can turn that round" if some else ", whatever the assumed numbers"
+        )
+        return (
+            f"{where} the change does not pay with {result.cpus} CPUs, however often objects are shared{doubt} (model)."
+        )
+    if even == 0:
+        text = f"{where} the change never costs anything {cold} and pays as soon as objects are shared by {result.cpus} CPUs"
+    else:
+        text = f"{where} the change pays once more than {_share(even)} of path runs hit an object shared by {result.cpus} CPUs, {cold}"
+    known = sorted(v for v in ends if v == v)
+    if known and known[-1] - known[0] > 5e-4:
+        text += f"; between {_share(known[0])} and {_share(known[-1])} as the assumed numbers vary"
+    if len(known) < len(ends):
+        text += "; for some of their values it does not pay at all"
+    per = 100 * result.point_ns / result.before_ns if result.before_ns else 0.0
+    return f"{text}. At the given workload it changes the cost of a run by {result.point_ns:+.2f} ns ({per:+.1f} %) (model)."
+
+
+def _share(value: float) -> str:
+    return f"{100 * value:.2g} %"

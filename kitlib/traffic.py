@@ -1,0 +1,208 @@
+"""Which lines a path run touches, in which order, and who else writes them: exact counting.
+
+Everything is counted over the profile's cycle of path runs (`kitlib.schedule`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import gcd
+
+from kitlib.access import ATOMIC, Placed, Profile, locate, spacing
+from kitlib.model import Layout
+from kitlib.schedule import schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A run's use of one line that some CPU writes.
+
+    ``turn`` is the run's place in the cycle, ``path`` its index among the mix, ``group`` counts the
+    accesses that can overlap (an atomic ends a group). ``reads_first`` and ``writes`` say whether the run
+    reads the line before anything else, and whether it writes it at all; ``plain`` that it writes it without
+    an atomic. ``last`` is the turn of this CPU's use before, and ``owned`` whether that left the line
+    exclusive here. ``touchers`` and ``writers`` are all turns in which a CPU touches or writes the line.
+    """
+
+    turn: int
+    path: int
+    line: int
+    group: int
+    reads_first: bool
+    writes: bool
+    plain: bool
+    last: int
+    owned: bool
+    touchers: tuple[int, ...]
+    writers: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What one run of a path touches when the object is cold, averaged over where objects start.
+
+    ``lines`` distinct lines, ``pairs`` distinct 128-byte pairs, ``harmonic`` the mean of 1 + 1/2 + … + 1/n
+    over n lines, ``both`` the share of objects with lines on both sides of the pair (address bit 6).
+    """
+
+    lines: float
+    pairs: float
+    harmonic: float
+    both: float
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Events of a layout under a profile. ``runs`` counts path runs in the cycle, by path index."""
+
+    names: tuple[str, ...]
+    shares: tuple[float, ...]
+    runs: tuple[int, ...]
+    events: tuple[Event, ...]
+    reach: tuple[Reach, ...]
+    reads: tuple[float, ...]
+    plain_writes: tuple[float, ...]
+    atomics: tuple[float, ...]
+    footprint_lines: float
+
+    @property
+    def cycle(self) -> int:
+        return sum(self.runs)
+
+    @property
+    def contended(self) -> tuple[int, ...]:
+        """Lines that are written and touched by every CPU, in order."""
+        return tuple(sorted({e.line for e in self.events}))
+
+
+def lines_of(placed: Placed, line_bytes: int, phase: int) -> range:
+    """Lines an access touches when the object starts `phase` bytes into a line."""
+    start = placed.offset + phase
+    return range(start // line_bytes, (start + placed.size - 1) // line_bytes + 1)
+
+
+def traffic(
+    layout: Layout, profile: Profile, *, grain_bytes: int = 64, line_bytes: int = 64, phase: int = 0
+) -> Traffic:
+    """Count what `profile` does to the lines of `layout`.
+
+    ``grain_bytes`` is what moves between CPUs in one piece (64; 128 where lines move in pairs);
+    ``line_bytes`` is what a cold miss fetches. ``phase`` is that of the shared object; cold objects lie
+    side by side in their slab, so their phases follow from the spacing.
+    """
+    places = locate(profile, layout)
+    turns = schedule(profile)
+    mix = profile.mix
+    index = {path.name: i for i, (path, _) in enumerate(mix)}
+    uses = [_uses([places[t.path.name][s] for s in t.steps], grain_bytes, phase) for t in turns]
+    starts = _phases(spacing(profile, layout), phase)
+    reach, footprint = _reach(places, [p.name for p, _ in mix], starts, line_bytes)
+    runs = [0] * len(mix)
+    for turn in turns:
+        runs[index[turn.path.name]] += 1
+
+    def per_run(wanted: Sequence[str]) -> tuple[float, ...]:
+        return tuple(sum(a.times for a in path.accesses if a.op in wanted) for path, _ in mix)
+
+    return Traffic(
+        names=tuple(p.name for p, _ in mix),
+        shares=tuple(n / len(turns) for n in runs),
+        runs=tuple(runs),
+        events=tuple(_events(uses, [index[t.path.name] for t in turns])),
+        reach=reach,
+        reads=per_run(("read",)),
+        plain_writes=per_run(("write",)),
+        atomics=per_run(("add", "cmpxchg")),
+        footprint_lines=footprint,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    line: int
+    group: int
+    reads_first: bool
+    writes: bool
+    plain: bool
+
+
+def _uses(steps: Sequence[Placed], grain_bytes: int, phase: int) -> list[_Use]:
+    """A run's lines in the order of first use."""
+    found: dict[int, _Use] = {}
+    group = 0
+    for step in steps:
+        atomic = step.access.op in ATOMIC
+        for line in lines_of(step, grain_bytes, phase):
+            old = found.get(line)
+            # A compare-exchange loop loads first, but the exchange asks for the line at the same time.
+            reads = step.access.op == "read"
+            if old is None:
+                found[line] = _Use(line, group, reads, step.access.writes, not atomic)
+            elif step.access.writes:
+                found[line] = _Use(line, old.group, old.reads_first, True, old.plain and not atomic)
+        group += atomic
+    return list(found.values())
+
+
+def _events(uses: Sequence[Sequence[_Use]], path_of: Sequence[int]) -> list[Event]:
+    cycle = len(uses)
+    touchers: dict[int, list[int]] = {}
+    writers: dict[int, list[int]] = {}
+    for turn, run in enumerate(uses):
+        for use in run:
+            touchers.setdefault(use.line, []).append(turn)
+            if use.writes:
+                writers.setdefault(use.line, []).append(turn)
+    events: list[Event] = []
+    for turn, run in enumerate(uses):
+        for use in run:
+            if use.line not in writers:
+                continue
+            touch, write = tuple(touchers[use.line]), tuple(writers[use.line])
+            last = next(t for g in range(1, cycle + 1) if (t := (turn - g) % cycle) in touch)
+            events.append(
+                Event(
+                    turn,
+                    path_of[turn],
+                    use.line,
+                    use.group,
+                    use.reads_first,
+                    use.writes,
+                    use.plain and use.writes,
+                    last,
+                    last in write,
+                    touch,
+                    write,
+                )
+            )
+    return events
+
+
+def _phases(step: int, phase: int) -> list[int]:
+    """Where objects start within a 128-byte pair: `phase` plus every multiple of the spacing."""
+    count = 128 // gcd(step, 128)
+    return [(phase + k * step) % 128 for k in range(count)]
+
+
+def _reach(
+    places: dict[str, tuple[Placed, ...]], names: Sequence[str], starts: Sequence[int], line_bytes: int
+) -> tuple[tuple[Reach, ...], float]:
+    """`Reach` by path, and the mean number of lines that all paths together touch in an object."""
+    found = []
+    footprint = 0.0
+    for start in starts:
+        every = {ln for name in names for p in places[name] for ln in lines_of(p, line_bytes, start)}
+        footprint += len(every) / len(starts)
+    per_pair = max(128 // line_bytes, 1)
+    for name in names:
+        lines = pairs = harmonic = both = 0.0
+        for start in starts:
+            own = {ln for p in places[name] for ln in lines_of(p, line_bytes, start)}
+            lines += len(own)
+            pairs += len({ln // per_pair for ln in own})
+            harmonic += sum(1 / i for i in range(1, len(own) + 1))
+            both += len({ln % 2 for ln in own}) > 1
+        n = len(starts)
+        found.append(Reach(lines / n, pairs / n, harmonic / n, both / n))
+    return tuple(found), footprint
