@@ -117,6 +117,8 @@ def settle(layout: Layout) -> Layout:
         for rules, members in _attempts(layout):
             placed, size, align = place(members, layout.kind, rules)
             if size == layout.size and _same_offsets(placed, layout.members):
+                if members is layout.members and align == layout.align and rules == rules_of(layout):
+                    return layout  # as read: by far the most common, and no copy is made
                 return _with(
                     layout,
                     members=placed,

@@ -233,6 +233,26 @@ def test_struct_of_65_kilobytes_and_without_members() -> None:
     assert source.struct("opaque").reason == "its size is 16 bytes and its members need 0"
 
 
+@pytest.mark.parametrize(("size", "align"), [(128, 64), (96, 32)])
+def test_an_alignment_below_a_line_is_taken_for_a_line_where_that_fits(size: int, align: int) -> None:
+    writer, number = with_int()
+    ten = writer.add(ARRAY, rows=[(number, number, 10)], vlen=0)
+    writer.add(STRUCT, "s", size, [("head", ten, 0), ("own", number, 512)])
+    layout = writer.open().struct("s")
+    assert layout.member("own").forced_align == align
+    assert (layout.align, layout.replaceable) == (align, True)
+
+
+def test_compat_types_are_aligned_to_four() -> None:
+    writer = Writer()
+    long = writer.add(INT, "long long unsigned int", 8, [(64,)], vlen=0)
+    number = writer.add(INT, "int", 4, [(32,)], vlen=0)
+    compat = writer.add(TYPEDEF, "compat_u64", long)
+    writer.add(STRUCT, "s", 12, [("flag", number, 0), ("place", compat, 32)])
+    layout = writer.open().struct("s")
+    assert (layout.packed, layout.align, layout.replaceable) == (False, 4, True)
+
+
 def test_split_btf_continues_its_base() -> None:
     writer, number = with_int()
     inner = writer.add(STRUCT, "inner", 4, [("n", number, 0)])
