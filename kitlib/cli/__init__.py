@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "guard": ("kitlib.cli.checks:guard", "Write rules or C assertions from a layout."),
     "randomize": ("kitlib.cli.randomize:randomize", "Ask what randomised layouts do to a pair of members."),
     "suggest": ("kitlib.cli.suggest:suggest", "Suggest a better member order."),
+    "review": ("kitlib.cli.review:review", "Answer a reviewer's questions about a change of layout."),
     "report": ("kitlib.cli.pages:report", "Render notebooks to pages that work offline."),
     "lab": ("kitlib.cli.pages:lab", "Open the notebooks in JupyterLab."),
 }

@@ -1,0 +1,87 @@
+"""The reviewer's question about objects nobody shares, which are far more common: do they pay for the change?"""
+
+from __future__ import annotations
+
+from kitlib.access import Profile
+from kitlib.answer import Answer, Fact, listed
+from kitlib.cost import Cost, cost
+from kitlib.machine import load_machine
+from kitlib.questions import Subject
+from kitlib.text import pct
+
+MACHINES = ("cascade-lake-8269cy", "zen-3-7r13", "kunpeng-920")
+"""One machine of each kind whose latencies are published: two sockets, many core groups, 128-byte outer lines."""
+EQUAL_PCT = 1.0
+"""A predicted change below this is called none: the model's own error is larger (see the score)."""
+
+
+def unshared(subject: Subject) -> Answer:
+    """Does an object that one CPU uses now touch more lines? Lines are exact for the profile, costs a model."""
+    question = "Does an object that nobody shares pay for it?"
+    case, profile = subject.case, subject.profile
+    settle = f"kitlib measure {case.before} {case.struct} --after {case.after}"
+    if profile is None:
+        text = "No access profile comes with this case, so the lines a code path touches are not known."
+        return Answer("unshared", question, "undecided", "none", text, settle=settle)
+    after_profile = changed_code(subject, profile)
+    sides = [
+        (
+            load_machine(name),
+            cost(subject.before, profile, load_machine(name)),
+            cost(subject.after, after_profile, load_machine(name)),
+        )
+        for name in MACHINES
+    ]
+    _, before, after = sides[0]
+    more = [b.name for b, a in zip(before.paths, after.paths, strict=True) if a.lines > b.lines]
+    fewer = [b.name for b, a in zip(before.paths, after.paths, strict=True) if a.lines < b.lines]
+    facts = [
+        Fact(f"{b.name}: {b.lines:g} lines before, {a.lines:g} after", "exact", f"profile {profile.name}")
+        for b, a in zip(before.paths, after.paths, strict=True)
+    ]
+    facts += [Fact(_predicted(m.name, b, a), "model", f"machine {m.name}") for m, b, a in sides]
+    cold = [_change(b.cold_ns, a.cold_ns) for _, b, a in sides]
+    verdict = _verdict(cold)
+    span = " to ".join(dict.fromkeys((pct(min(cold)), pct(max(cold)))))
+    text = f"{_lines(more, fewer)} For an object in no cache the model says {span} a path run, "
+    text += "for one in the nearest cache nothing: every line is there already."
+    unknown = tuple(f"{entry} is believed, not confirmed" for entry in profile.unconfirmed)
+    return Answer("unshared", question, verdict, "medium", text, tuple(facts), unknown, settle)
+
+
+def changed_code(subject: Subject, profile: Profile) -> Profile:
+    """The profile of the code after the change; the same unless the case changes how a member is accessed."""
+    code = subject.case.code
+    return profile if code is None else profile.with_op(code.member, code.before, code.after)  # type: ignore[arg-type]
+
+
+def _verdict(cold: list[float]) -> str:
+    if max(map(abs, cold)) < EQUAL_PCT:
+        return "no difference predicted"
+    span = " to ".join(dict.fromkeys((pct(min(cold)), pct(max(cold)))))
+    if min(cold) > 0:
+        return f"yes, when it is cold: {span} predicted"
+    if max(cold) < 0:
+        return f"no, it gains when cold: {span} predicted"
+    return f"depends on the machine: {span} predicted when cold"
+
+
+def _lines(more: list[str], fewer: list[str]) -> str:
+    if not more and not fewer:
+        return "Every path touches as many lines as before."
+    parts = [f"more lines in {listed(more)}"] * bool(more) + [f"fewer in {listed(fewer)}"] * bool(fewer)
+    return f"An object touches {' and '.join(parts)}."
+
+
+def _predicted(machine: str, before: Cost, after: Cost) -> str:
+    cold, shared = _change(before.cold_ns, after.cold_ns), _change(before.shared_ns, after.shared_ns)
+    return (
+        f"{machine}: a path run on a cold object {before.cold_ns:.1f} to {after.cold_ns:.1f} ns ({pct(cold)}), on a "
+        f"hot one {before.hot_ns:.1f} to {after.hot_ns:.1f} ns, on one shared by {before.cpus} CPUs "
+        f"{before.shared_ns:,.0f} to {after.shared_ns:,.0f} ns ({pct(shared)})"
+    )
+
+
+def _change(before: float, after: float) -> float:
+    """Change in % of `before`."""
+    return 100 * (after - before) / before
