@@ -92,7 +92,7 @@ def table_text(judged: JudgedTable, *, show_all: bool = False) -> str:
         total = sum(hidden.values())
         lines.append(f"{total} of {len(judged.rows)} rows hidden (--all shows them):")
         lines += [f"  {number:4d}  {why}" for why, number in hidden.items()]
-    wrong = [row for row in judged.rows if row.row.printed_check == "does not follow"]
+    wrong = [row for row in judged.rows if row.printed_check == "does not follow"]
     for row in wrong[:LISTED]:
         lines.append(
             f"line {row.row.line}: {printable(row.row.metric)} is printed as {row.row.printed_change} but its values "
@@ -137,7 +137,7 @@ def _against(judged: JudgedTable) -> str:
     if row is None or row.change is None:
         return " (that metric is not in the table)"
     claimed, half = printed_range((judged.table.claim or "").partition("%")[0])
-    if abs(abs(claimed) - abs(row.change)) <= half * 1.001 or row.row.printed_check == "within rounding":
+    if abs(abs(claimed) - abs(row.change)) <= half * 1.001 or row.printed_check == "within rounding":
         return ""
     return f" (these figures give {change(row)})"
 
@@ -242,7 +242,7 @@ def row_record(judged: Judged) -> Record:
         "metric": row.metric, "group": row.group,
         "before": row.before.mean, "before_spread_pct": _spread(row.before), "before_n": row.before.n,
         "after": row.after.mean, "after_spread_pct": _spread(row.after), "after_n": row.after.n,
-        "printed_change": row.printed_change, "printed_check": row.printed_check,
+        "printed_change": row.printed_change, "printed_check": judged.printed_check,
         "change_pct" if judged.in_pct else "change_abs": _plain(row.change_pct if judged.in_pct else row.change_abs),
         "ci95": list(judged.ci95) if judged.ci95 else None,
         "unit": row.unit or judged.meaning.unit, "direction": judged.meaning.direction,

@@ -179,27 +179,46 @@ def summary_rows(
     from scipy.special import stdtr, stdtrit
 
     with np.errstate(divide="ignore", invalid="ignore"):
-        var1, var2 = sd1**2 / (n1 - 1), sd2**2 / (n2 - 1)  # sd²·n/(n-1)/n: variance of the mean
-        var1, var2 = np.where(n1 > 1, var1, np.nan), np.where(n2 > 1, var2, np.nan)
-        both = var1 + var2
-        df = both**2 / (var1**2 / (n1 - 1) + var2**2 / (n2 - 1))
-        df = np.where(both == 0, n1 + n2 - 2, df)
-        gap = mean2 - mean1
-        t = np.where(both > 0, gap / np.sqrt(both), np.where(gap == 0, 0.0, np.inf))
-        t = np.where(np.isnan(both), np.nan, t)
+        var1, var2, df, t = _welch(mean1, sd1, n1, mean2, sd2, n2)
         p = 2 * stdtr(df, -np.abs(t))
         reach = -stdtrit(df, ALPHA / 2)
-        half = reach * np.sqrt(both)
+        gap = mean2 - mean1
+        half = reach * np.sqrt(var1 + var2)
         a = mean1**2 - reach**2 * var1
         b = mean1 * mean2
         c = mean2**2 - reach**2 * var2
         root = np.sqrt(np.maximum(b * b - a * c, 0.0))
-        usable = a > 0
         sign = np.sign(mean1)
-        ends = [np.where(usable, 100 * sign * ((b + s * root) / a - 1), np.nan) for s in (-1, 1)]
+        ends = [np.where(a > 0, 100 * sign * ((b + s * root) / a - 1), np.nan) for s in (-1, 1)]
         low = np.where(absolute, gap - half, np.minimum(ends[0], ends[1]))
         high = np.where(absolute, gap + half, np.maximum(ends[0], ends[1]))
     return SummaryRows(p, low, high)
+
+
+def summary_p(mean1: Floats, sd1: Floats, n1: Floats, mean2: Floats, sd2: Floats, n2: Floats) -> Floats:
+    """The p of `summary_rows` alone."""
+    import numpy as np
+    from scipy.special import stdtr
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        _, _, df, t = _welch(mean1, sd1, n1, mean2, sd2, n2)
+        p: Floats = 2 * stdtr(df, -np.abs(t))
+    return p
+
+
+def _welch(
+    mean1: Floats, sd1: Floats, n1: Floats, mean2: Floats, sd2: Floats, n2: Floats
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """(variance of the mean before, after, Welch's degrees of freedom, t); NaN with one run on a side."""
+    import numpy as np
+
+    var1, var2 = sd1**2 / (n1 - 1), sd2**2 / (n2 - 1)  # sd²·n/(n-1)/n: variance of the mean
+    var1, var2 = np.where(n1 > 1, var1, np.nan), np.where(n2 > 1, var2, np.nan)
+    both = var1 + var2
+    df = np.where(both == 0, n1 + n2 - 2, both**2 / (var1**2 / (n1 - 1) + var2**2 / (n2 - 1)))
+    gap = mean2 - mean1
+    t = np.where(both > 0, gap / np.sqrt(both), np.where(gap == 0, 0.0, np.inf))
+    return var1, var2, df, np.where(np.isnan(both), np.nan, t)
 
 
 def events_p(failed1: int, runs1: int, failed2: int, runs2: int) -> float:

@@ -53,6 +53,7 @@ class Judged:
     reason: str
     more_runs: int | None = None
     hidden: str | None = None
+    printed_check: str = "not printed"
 
     @property
     def effect(self) -> float | None:
@@ -101,6 +102,7 @@ class _Work:
     ci: tuple[float, float] | None = None
     method: str = ""
     noise: float | None = None
+    check: str = "not printed"  # whether the printed change follows from the values
     lacking: str = ""  # why no test was possible
     n: int | None = None
 
@@ -155,7 +157,7 @@ def _prepare(row: Delta, options: Options) -> _Work:
     if options.runs is not None:
         row = replace(row, before=_with_runs(row.before, options.runs), after=_with_runs(row.after, options.runs))
     in_pct = row.change_pct is not None
-    work = _Work(row, in_pct, row.change_pct if in_pct else row.change_abs)
+    work = _Work(row, in_pct, row.change_pct if in_pct else row.change_abs, check=row.printed_check)
     before, after = row.before, row.after
     if before.mean is None or after.mean is None:
         work.lacking = "one side was not measured"
@@ -262,14 +264,14 @@ def _welch(rows: Sequence[tuple[_Work, float, int, float, int]]) -> None:
         return
     import numpy as np
 
-    sides = [(w.row.before.mean or 0.0, s1, n1, *_after_and_slack(w.row), s2, n2) for w, s1, n1, s2, n2 in rows]
+    sides = [(w.row.before.mean or 0.0, s1, n1, *_after_and_slack(w), s2, n2) for w, s1, n1, s2, n2 in rows]
     m1, s1, n1, m2, slack, s2, n2 = np.asarray(sides, dtype=np.float64).T
     _take_finer_change(rows, m2.tolist())
     absolute = np.asarray([not w.in_pct for w, *_ in rows])
     found = stats.summary_rows(m1, s1, n1, m2, s2, n2, absolute=absolute)
     gap = m2 - m1
     least = m1 + np.sign(gap) * np.maximum(np.abs(gap) - slack, 0.0)
-    p = stats.summary_rows(m1, s1, n1, least, s2, n2, absolute=absolute).p
+    p = stats.summary_p(m1, s1, n1, least, s2, n2)
     with np.errstate(divide="ignore", invalid="ignore"):
         widen = np.where(absolute, slack, 100 * slack / np.abs(m1))
     low, high = found.low - widen, found.high + widen
@@ -284,19 +286,20 @@ def _welch(rows: Sequence[tuple[_Work, float, int, float, int]]) -> None:
 def _take_finer_change(rows: Sequence[tuple[_Work, float, int, float, int]], after: Sequence[float]) -> None:
     """Where rounding hides the change that was printed (0.04 → 0.05, +21.3 %), go by the printed one."""
     for (w, *_), mean in zip(rows, after, strict=True):
-        if w.in_pct and w.row.printed_check == "within rounding" and mean != w.row.after.mean:
+        if w.in_pct and w.check == "within rounding" and mean != w.row.after.mean:
             base = w.row.before.mean or 0.0
             w.change = 100 * (mean - base) / abs(base)
 
 
-def _after_and_slack(row: Delta) -> tuple[float, float]:
+def _after_and_slack(w: _Work) -> tuple[float, float]:
     """The after mean to test with, and what rounding may still have added to the difference."""
+    row = w.row
     a, b = row.before, row.after
     base, mean = a.mean or 0.0, b.mean or 0.0
     slack = (b.high - b.low) / 2 + (a.high - a.low) / 2 * (abs(mean / base) if base and not row.absolute else 1.0)
     if not row.absolute and base and row.printed_change and slack:
         printed, half = printed_range(row.printed_change.rstrip("%"))
-        if half * abs(base) / 100 < slack and row.printed_check in ("same", "within rounding"):
+        if half * abs(base) / 100 < slack and w.check in ("same", "within rounding"):
             return base * (1 + printed / 100), half * abs(base) / 100
     return mean, slack
 
@@ -313,7 +316,7 @@ def _from_how_many_runs(rows: Sequence[tuple[_Work, float, float]]) -> None:
     first = [0] * len(rows)
     for runs in reversed(_TRIED_RUNS):
         n = np.full(len(rows), float(runs))
-        p = stats.summary_rows(m1, s1, n, m2, s2, n, absolute=np.ones(len(rows), dtype=bool)).p
+        p = stats.summary_p(m1, s1, n, m2, s2, n)
         first = [runs if real else before for real, before in zip((p < stats.ALPHA).tolist(), first, strict=True)]
     for (w, _, _), runs in zip(rows, first, strict=True):
         w.lacking += f"; with {runs} or more a side it would be real" if runs else "; even 100 would not do"
@@ -322,8 +325,9 @@ def _from_how_many_runs(rows: Sequence[tuple[_Work, float, float]]) -> None:
 def _decide(w: _Work, q: float, meaning: Meaning, options: Options, tests: int) -> Judged:
     verdict, reason, more = _verdict(w, q, meaning, options, tests)
     return Judged(
-        w.row, meaning, w.in_pct, w.change, w.ci, w.method, _or_none(w.p), _or_none(q), w.noise, verdict, reason, more
-    )
+        w.row, meaning, w.in_pct, w.change, w.ci, w.method, _or_none(w.p), _or_none(q), w.noise, verdict, reason, more,
+        printed_check=w.check,
+    )  # fmt: skip
 
 
 def _or_none(value: float) -> float | None:

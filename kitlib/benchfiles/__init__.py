@@ -128,8 +128,10 @@ def _read_lines(stream: BinaryIO, name: str) -> Report:
         if line.too_long:
             long_lines.append(line.number)
             continue
+        if lkp.feed(line):
+            continue
         context.feed(line.text, line.number)
-        for reader in (plots, samples, unixbench, perf, lkp):
+        for reader in (plots, samples, unixbench, perf):
             if reader.feed(line):
                 break
     tables = lkp.finish()
