@@ -38,7 +38,7 @@ RUNNING = Path("/sys/kernel/btf/vmlinux")
 
 _HOSTS = {"x86_64": X86_64, "aarch64": AARCH64}
 _MAX_BITS = 1 << 48
-_FOUR_BYTE_ALIGNED = frozenset({"compat_u64", "compat_s64", "compat_loff_t"})
+_FOUR_BYTE_ALIGNED = frozenset({"compat_u64", "compat_s64"})
 """Typedefs that lower the alignment of their type to 4 (Linux, include/asm-generic/compat.h); BTF drops it."""
 
 

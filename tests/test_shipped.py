@@ -136,6 +136,15 @@ def test_kernels(name: str, file_size: int) -> None:
     assert datafiles.path(f"layouts/{name}.json").stat().st_size < 1_000_000
 
 
+@pytest.mark.parametrize("name", ["linux-6.1", "linux-6.12"])
+def test_kernels_agree_with_pahole(name: str) -> None:
+    """The text is ``pahole -F btf -C STRUCT vmlinux`` (1.24) of the same Debian kernels; the layouts are from DWARF."""
+    text = open_source(Path(__file__).parent / "fixtures" / f"{name}.pahole")
+    assert len(text.names()) >= 4
+    for struct in text.names():
+        assert open_source(name).struct(struct) == text.struct(struct)
+
+
 def test_every_name_opens_and_no_path_of_the_maker_is_kept() -> None:
     for name in SHIPPED:
         source = open_shipped(name)
