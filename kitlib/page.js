@@ -7,7 +7,9 @@ const inkOf = (node) => getComputedStyle(node).color;
 async function drawFigures(library) {
   for (const figure of document.querySelectorAll(".kit-figure")) {
     const plot = figure.querySelector(".kit-plot");
-    const { data, layout, config } = JSON.parse(figure.querySelector("script").textContent);
+    const carried = figure.querySelector("script");
+    const text = carried.type === "application/json" ? carried.textContent : await inflate(unpack(carried));
+    const { data, layout, config } = JSON.parse(text);
     layout.font = { ...layout.font, color: inkOf(plot) };
     await library.newPlot(plot, data, layout, config);
     plot.dataset.drawn = "1";

@@ -29,6 +29,8 @@ CSP = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; "
     "font-src data:; form-action 'none'; base-uri 'none'"
 )
+PACK_FROM = 8_000
+"""Characters from which a figure's JSON is carried gzipped."""
 _HERE = Path(__file__).resolve().parent
 _HEADING = re.compile(r'<h([23])[^>]*\bid="([^"]+)"[^>]*>(.*?)</h\1>', re.DOTALL)
 _CODE_OR_MATH = re.compile(r"(```.*?```|`[^`\n]*`)|\$\$(.+?)\$\$|(?<![\\$\w])\$([^$\n]+?)\$(?!\w)", re.DOTALL)
@@ -105,8 +107,16 @@ def figure_html(figure: Mapping[str, Any], number: int = 1) -> str:
         f'<figure class="kit-figure">{caption}<div class="kit-scroll">'
         f'<div class="kit-plot" role="img" aria-label="{spoken}" '
         f'style="height:{height}px;min-width:{int(kit.get("min_width", 0))}px"></div></div>'
-        f'<script type="application/json">{data}</script></figure>'
+        f"{_carried(data)}</figure>"
     )
+
+
+def _carried(data: str) -> str:
+    """JSON for a figure inside a script element, gzipped where that pays."""
+    if len(data) < PACK_FROM:
+        return f'<script type="application/json">{data}</script>'
+    packed = _packed(gzip.compress(data.encode(), 9, mtime=0))
+    return f'<script type="application/octet-stream">{packed}</script>'
 
 
 def _lower(layout: dict[str, Any]) -> None:

@@ -21,11 +21,13 @@ from kitlib.lines import check_line
 from kitlib.model import Layout, Member
 from kitlib.paholetext import pahole_text
 from kitlib.scenario import Scenario
-from kitlib.statetable import STRUCT_ALIGNS, member_aligns, page_tables, positions
+from kitlib.statetable import BUDGET, STRUCT_ALIGNS, member_aligns, page_tables, positions
 from kitlib.tags import WRITTEN_TAGS
 
 Row = Mapping[str, object]
 Extra = Callable[[Layout], Sequence[Row]]
+ALL_VARIANTS_BUDGET = 3 * BUDGET
+"""States a page holds for all variants of one explorer together."""
 EXTRA_STATES = 4_000
 """Layouts for which a page calls `extra` ahead of time."""
 
@@ -322,8 +324,9 @@ def _applied(edit: Edit, place: _Place) -> _Place:
 def page_data(subject: Subject, view: View) -> dict[str, Any]:
     """`subject_data`, and for every variant the tables that stand in for a kernel."""
     data = subject_data(subject, view)
+    budget = min(BUDGET, ALL_VARIANTS_BUDGET // len(subject.variants))
     for record, layout in zip(data["variants"], subject.variants.values(), strict=True):
-        record["tables"] = page_tables(layout)
+        record["tables"] = page_tables(layout, budget)
         record["extras"] = _extras(subject.extra, layout, record["tables"]["members"])
         record["base"] = layout_to_dict(layout)
     return data
