@@ -28,7 +28,7 @@ from kitlib.errors import NotFound, SourceError, near
 from kitlib.model import Layout
 
 SMALL_BYTES = 8 << 20
-"""A ``.debug_info`` up to this size is walked whole at the first question (0.3 s)."""
+"""A ``.debug_info`` up to this size is walked whole for near names (0.3 s)."""
 _UNITS_A_READER = 64
 """Units read before pyelftools' caches are dropped, so that listing a vmlinux stays within a few 100 MB."""
 _DAMAGE = (ELFError, struct.error, ValueError, KeyError, IndexError, TypeError, AttributeError, AssertionError)
@@ -70,15 +70,19 @@ class DwarfSource:
         """
         kinds, wanted = _split_name(name)
         with _damage(self.label):
-            for offset in self._offsets(wanted):
-                die = self._reader.at(offset)
+            typedefs: list[DIE] = []
+            for die in self._entries(wanted):
                 if STRUCTS.get(die.tag) in kinds:
-                    return self._named(self._reader.layout(die), wanted)
-            found = self._through_typedefs(wanted)
-            if isinstance(found, Layout) and found.kind in kinds:
-                return found
-            if isinstance(found, str):
-                raise NotFound(f"'{wanted}' in {self.label} is a typedef of {found}; no struct")
+                    return _renamed(self._reader.layout(die), None if "DW_AT_name" in die.attributes else wanted)
+                if die.tag == "DW_TAG_typedef":
+                    typedefs.append(die)
+            for die in typedefs:
+                target = self._bare(die)
+                if target is not None and STRUCTS.get(target.tag) in kinds:
+                    return _renamed(self._reader.layout(target), None if "DW_AT_name" in target.attributes else wanted)
+            if typedefs:
+                text = self._reader.spelling(self._reader.target(typedefs[0]))
+                raise NotFound(f"'{wanted}' in {self.label} is a typedef of {text}; it is no struct")
             raise NotFound(f"no struct or union '{wanted}' in {self.label}{self._near(wanted)}")
 
     def structs(self) -> Iterator[Layout]:
@@ -118,21 +122,12 @@ class DwarfSource:
                 new.append((die[0], text_of(name) if name is not None else None))
         return new
 
-    def _offsets(self, name: str) -> Iterator[int]:
-        """Definitions called `name`, by their tag or their qualified name."""
-        if self._small:
-            yield from self._index().get(name, ())
-            if "::" not in name:
-                last = f"::{name}"
-                yield from (o for known, offsets in self._index().items() if known.endswith(last) for o in offsets)
-            return
-        for offset in self._finder.structs(_last_part(name).encode()):
-            if "::" not in name or self._reader.qualified(self._reader.at(offset)) == name:
-                yield offset
-
-    @property
-    def _small(self) -> bool:
-        return self._names is not None or len(self.info.sections.info) <= SMALL_BYTES
+    def _entries(self, name: str) -> Iterator[DIE]:
+        """Definitions, and some typedefs, that go by `name` or by a qualified name that ends in it."""
+        for hit in self._finder.find(_last_part(name).encode()):
+            die = self._reader.at(hit.offset)
+            if "::" not in name or self._reader.qualified(die) == name:
+                yield die
 
     def _index(self) -> dict[str, list[int]]:
         """Offsets of definitions by name, from one walk over the file."""
@@ -152,19 +147,7 @@ class DwarfSource:
         return self._names
 
     def _find_definition(self, name: str) -> int | None:
-        return next(self._offsets(name), None)
-
-    def _through_typedefs(self, name: str) -> Layout | str | None:
-        """The struct a typedef stands for; the text of what else it is; None if there is no such typedef."""
-        text = None
-        for tries, offset in enumerate(self._finder.typedefs(name.encode())):
-            target = self._bare(self._reader.at(offset))
-            if target is not None and target.tag in STRUCTS:
-                return self._named(self._reader.layout(target), name)
-            text = text or self._reader.spelling(self._reader.target(self._reader.at(offset)))
-            if tries == 4:
-                break
-        return text
+        return next((die.offset for die in self._entries(name) if die.tag in STRUCTS), None)
 
     def _bare(self, die: DIE) -> DIE | None:
         found: DIE | None = die
@@ -176,11 +159,8 @@ class DwarfSource:
             found = self._reader.target(found)
         return found
 
-    def _named(self, layout: Layout, wanted: str) -> Layout:
-        return _renamed(layout, wanted if layout.name is None else None)
-
     def _near(self, wanted: str) -> str:
-        if self._small:
+        if self._names is not None or len(self.info.sections.info) <= SMALL_BYTES:
             return near(wanted, self._index())
         return near_names(wanted, self._finder)
 

@@ -1,282 +1,269 @@
 """Finding a struct by name in a large file without walking it.
 
 The name's place in ``.debug_str`` is a 4-byte number; only entries that carry it can be the struct. The whole
-of ``.debug_info`` is searched for that number with numpy (0.04 s for 200 MB), and what stands in front of it is
-compared with the unit's abbreviations of structs. Whatever is left is checked by walking its one unit, so that
-a chance match is never taken for a struct. Units that number their strings (DW_FORM_strx) are searched for the
-number their own table gives the name.
+of ``.debug_info`` is searched for that number (0.04 s for 200 MB), and what stands in front of it is compared
+with the unit's abbreviations of structs. Whatever is left is checked by walking its one unit, so that a chance
+match is never taken for a struct. Units that number their strings (DW_FORM_strx) are searched for the number
+their own table gives the name.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from kitlib.dwarfindex import (
     AT_DECLARATION,
     AT_NAME,
+    AT_SIBLING,
     AT_STR_OFFSETS_BASE,
+    FORM_REF4,
     FORM_STRING,
     FORM_STRP,
     FORM_STRX,
     STRUCT_TAGS,
     STRX_BYTES,
     TAG_TYPEDEF,
+    Abbrev,
     DebugInfo,
     Unit,
+    attributes,
     read_abbrev,
-    uleb,
+    skip,
+)
+from kitlib.dwarfsearch import Positions, find_numbers, find_text, occurrences, string_offsets
+
+_TYPEDEFS = 5
+"""Typedefs of one name that are looked at: all units have the same ones, as a rule."""
+
+# A declaration of a struct, union, class or typedef with a name: behind the end of the one before it (two zero
+# bytes) its code, tag and children flag, pairs of attribute and form, then DW_AT_name and its form.
+_CODE = rb"[\x80-\xff]{0,2}[\x01-\x7f]"
+_PAIR = rb"[\x80-\xff]*[\x01-\x7f](?:[\x01-\x20\x22-\x7f]|[\x80-\xff]+[\x01-\x7f]|\x21[\x80-\xff]*[\x00-\x7f])"
+_DECLARATION = re.compile(
+    rb"\0\0(?=(" + _CODE + rb")([\x02\x13\x16\x17])[\x00\x01]((?:" + _PAIR + rb")*?)\x03([\x01-\x7f]))"
 )
 
-Positions = npt.NDArray[np.int64]
-CHUNK_BYTES = 1 << 20
-"""Searched at a time: the four shifted copies fit a second-level cache."""
-_FEW = 24
-"""Up to so many numbers are compared one by one (17 ms each for 200 MB); more are looked up in a table."""
 
-# A declaration of a struct, union, class or typedef: behind the end of the one before it (two zero bytes)
-# its code, tag and children flag.
-_DECLARATION = re.compile(rb"\0\0(?=([\x80-\xff]{0,2}[\x01-\x7f])([\x02\x13\x16\x17])[\x00\x01])")
+class Hit(NamedTuple):
+    """An entry with the wanted name: its offset in ``.debug_info``, and its tag."""
 
-
-@dataclass(frozen=True, slots=True)
-class _Shape:
-    """How a DIE begins: its code's bytes, then ``before`` bytes, then the name in ``form``."""
-
-    code: bytes
-    before: int
-    form: int
+    offset: int
     tag: int
 
 
+class _Shape(NamedTuple):
+    """How an entry begins: its code's bytes, ``before`` bytes of attributes, then the name.
+
+    ``place`` is that of its declaration in ``.debug_abbrev``.
+    """
+
+    code: bytes
+    before: int
+    tag: int
+    place: int
+
+
+class _Candidate(NamedTuple):
+    unit: Unit
+    offset: int
+    shape: _Shape
+
+
 class Finder:
-    """Structs and typedefs by name; built once a file."""
+    """Structs and typedefs by name."""
 
     def __init__(self, info: DebugInfo) -> None:
         self.info = info
         self._bytes = np.frombuffer(info.sections.info, np.uint8)
         self._ends = np.array([unit.end for unit in info.units], np.int64)
-        self._shapes: dict[int, list[_Shape]] = {}
-        self._declaring: dict[tuple[int, bytes], bool] = {}
-        self._table_ends = _table_ends(info)
-        self._verified: dict[int, set[int]] = {}
+        self._declarations: dict[int, list[tuple[int, bytes, int, int, int]]] = {}
+        self._abbrevs: dict[int, Abbrev | None] = {}
+        self._entries: dict[int, set[int]] = {}
+        starts = sorted({unit.abbrev_offset for unit in info.units})
+        self._table_ends = dict(pairwise([*starts, len(info.sections.abbrev)]))
 
-    def structs(self, name: bytes) -> Iterator[int]:
-        """Offsets of definitions of structs, unions and classes called `name`, each of them verified."""
-        yield from self._entries(name, STRUCT_TAGS)
+    def find(self, name: bytes) -> Iterator[Hit]:
+        """Definitions of structs, unions and classes called `name`, and the first few typedefs, in order."""
+        for way in (self._by_string_offset, self._by_string_number, self._by_inline_name):
+            typedefs = 0
+            found = False
+            for unit, offset, shape in way(name):
+                typedefs += shape.tag == TAG_TYPEDEF
+                if (shape.tag in STRUCT_TAGS or typedefs <= _TYPEDEFS) and self._is_entry(unit, offset):
+                    found = True
+                    yield Hit(offset, shape.tag)
+            if found:
+                return
 
-    def typedefs(self, name: bytes) -> Iterator[int]:
-        """Offsets of typedefs called `name`."""
-        yield from self._entries(name, frozenset({TAG_TYPEDEF}))
+    def known(self, names: Iterable[bytes]) -> set[bytes]:
+        """Those of `names` that structs have, by their whole or tail strings; one search for all of them."""
+        waiting: dict[int, bytes] = {}
+        for name in names:
+            waiting.update(dict.fromkeys(string_offsets(self.info.sections.strings, name)[0], name))
+        found: set[bytes] = set()
+        for positions in find_numbers(self.info.sections.info, waiting, self.info.order):
+            for unit, offset, shape in self._match(positions, FORM_STRP):
+                if shape.tag in STRUCT_TAGS:
+                    at = offset + len(shape.code) + shape.before
+                    number = int.from_bytes(self.info.sections.info[at : at + 4], self.info.order)
+                    if number in waiting and self._is_entry(unit, offset):
+                        found.add(waiting.pop(number))
+        return found
 
-    def _entries(self, name: bytes, tags: frozenset[int]) -> Iterator[int]:
-        found = False
-        for offset in self._by_string_offset(name, tags):
-            found = True
-            yield offset
-        if not found:
-            yield from self._by_string_number(name, tags)
-            yield from self._by_inline_name(name, tags)
+    # -- three ways to hold a name -----------------------------------------------------------------------------
 
-    # -- names in .debug_str ---------------------------------------------------------------------------------
-
-    def _by_string_offset(self, name: bytes, tags: frozenset[int]) -> Iterator[int]:
-        """Entries with DW_FORM_strp. A linker that merges strings leaves one copy of each to refer to."""
+    def _by_string_offset(self, name: bytes) -> Iterator[_Candidate]:
+        """DW_FORM_strp. A linker that merges strings leaves one copy of each to refer to."""
+        info, order = self.info.sections.info, self.info.order
         likely, others = string_offsets(self.info.sections.strings, name)
         seen = False
-        for positions in self._search(likely):
+        for positions in find_numbers(info, likely, order):
             seen = True
-            yield from self._check(positions, FORM_STRP, tags)
+            yield from self._match(positions, FORM_STRP)
         if not seen:
-            for positions in self._search(others):
-                yield from self._check(positions, FORM_STRP, tags)
+            for positions in find_numbers(info, others, order):
+                yield from self._match(positions, FORM_STRP)
 
-    def _search(self, numbers: list[int]) -> Iterator[Positions]:
-        """Places of any of the 4-byte `numbers`, in order, a chunk at a time."""
-        if not numbers:
-            return
-        view, order = self.info.sections.info, "<u4" if self.info.order == "little" else ">u4"
-        table = _membership(numbers) if len(numbers) > _FEW else None
-        for start in range(0, len(view), CHUNK_BYTES):
-            chunk = view[start : start + CHUNK_BYTES + 3]
-            hits = []
-            for shift in range(min(4, max(len(chunk) - 3, 0))):
-                words = np.frombuffer(chunk, order, count=(len(chunk) - shift) // 4, offset=shift).astype(np.uint32)
-                if table is not None:
-                    hits.append(np.flatnonzero(table[np.minimum(words, len(table) - 1)]) * 4 + shift)
-                    continue
-                for number in numbers:
-                    same = words == number
-                    if same.any():
-                        hits.append(np.flatnonzero(same) * 4 + shift)
-            if hits:
-                places = np.unique(np.concatenate(hits))
-                places = places[places < CHUNK_BYTES]
-                if len(places):
-                    yield places.astype(np.int64) + start
+    def _by_inline_name(self, name: bytes) -> Iterator[_Candidate]:
+        """DW_FORM_string, as gcc writes names of up to three letters."""
+        for positions in find_text(self.info.sections.info, name + b"\0"):
+            yield from self._match(positions, FORM_STRING)
 
-    # -- names in the entry itself, and numbered names ---------------------------------------------------------
-
-    def _by_inline_name(self, name: bytes, tags: frozenset[int]) -> Iterator[int]:
-        """Entries with DW_FORM_string, as gcc writes names of up to three letters."""
-        needle = name + b"\0"
-        view = self.info.sections.info
-        step = CHUNK_BYTES * 4
-        for start in range(0, len(view), step):
-            chunk = bytes(view[start : start + step + len(needle) - 1])
-            places = _places(chunk, needle)
-            if len(places):
-                yield from self._check(places + start, FORM_STRING, tags)
-
-    def _by_string_number(self, name: bytes, tags: frozenset[int]) -> Iterator[int]:
-        """Entries with DW_FORM_strx…: the name's number differs from unit to unit (DWARF 5, 7.26)."""
+    def _by_string_number(self, name: bytes) -> Iterator[_Candidate]:
+        """DW_FORM_strx…: the name's number differs from unit to unit (DWARF 5, 7.26)."""
         sections = self.info.sections
         if not sections.str_offsets:
             return
         likely, others = string_offsets(sections.strings, name)
-        order = "<u4" if self.info.order == "little" else ">u4"
-        words = np.frombuffer(sections.str_offsets[: len(sections.str_offsets) // 4 * 4], order)
+        kind = "<u4" if self.info.order == "little" else ">u4"
+        words = np.frombuffer(sections.str_offsets[: len(sections.str_offsets) // 4 * 4], kind)
         places = np.flatnonzero(np.isin(words, np.array(likely + others, np.uint32))) * 4
         if not len(places):
             return
-        bases = {}
+        bases = {unit.offset: self.info.top(unit).get(AT_STR_OFFSETS_BASE) for unit in self.info.units}
+        starts = sorted({base for base in bases.values() if isinstance(base, int)})
+        after = dict(pairwise([*starts, len(sections.str_offsets)]))
         for unit in self.info.units:
-            base = self.info.top(unit).get(AT_STR_OFFSETS_BASE)
+            base = bases[unit.offset]
             if isinstance(base, int):
-                bases[unit.offset] = base
-        after = dict(pairwise([*sorted(set(bases.values())), len(sections.str_offsets)]))
-        for unit in self.info.units:
-            base = bases.get(unit.offset)
-            if base is not None:
                 own = places[(places >= base) & (places < after[base])]
-                numbers = [(int(place) - base) // 4 for place in own]
-                yield from self._in_unit(unit, numbers, tags)
+                yield from self._numbered(unit, [(int(place) - base) // 4 for place in own])
 
-    def _in_unit(self, unit: Unit, numbers: list[int], tags: frozenset[int]) -> Iterator[int]:
-        candidates: set[int] = set()
+    def _numbered(self, unit: Unit, numbers: Collection[int]) -> Iterator[_Candidate]:
+        """Entries of `unit` whose name has one of `numbers`."""
         data = self.info.bytes_of(unit) if numbers else b""
-        for shape in self._shapes_of(unit) if numbers else ():
-            for number in numbers:
-                encoded = _encoded(number, shape.form, self.info.order)
-                if shape.tag in tags and encoded is not None:
-                    for at in _occurrences(data, encoded):
+        candidates: dict[int, _Shape] = {}
+        for form in (*STRX_BYTES, FORM_STRX) if numbers else ():
+            for shape in self._shapes(unit, form, None):
+                for number in numbers:
+                    encoded = _encoded(number, form, self.info.order)
+                    for at in occurrences(data, encoded) if encoded is not None else ():
                         start = at - shape.before - len(shape.code)
-                        same = data[start : start + len(shape.code)] == shape.code
-                        if same and not self._declares(shape, unit):
-                            candidates.add(unit.offset + start)
-        yield from self._verify(unit, sorted(candidates), tags)
+                        if data[start : start + len(shape.code)] == shape.code:
+                            candidates[unit.offset + start] = shape
+        for offset, shape in sorted(candidates.items()):
+            if self._is_plausible(unit, offset, shape):
+                yield _Candidate(unit, offset, shape)
 
     # -- from a place to an entry --------------------------------------------------------------------------------
 
-    def _check(self, positions: Positions, form: int, tags: frozenset[int]) -> Iterator[int]:
-        """Entries whose name attribute in `form` stands at one of `positions` (sorted)."""
+    def _match(self, positions: Positions, form: int) -> Iterator[_Candidate]:
+        """Entries whose name in `form` stands at one of `positions` (sorted)."""
+        positions = positions[positions >= 16]  # nothing is named in front of the first unit's header
         numbers = np.searchsorted(self._ends, positions, side="right")
+        last = self._bytes[positions - 1].astype(np.int64)
+        pair = last << 8 | self._bytes[positions - 2]
         cuts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(positions)]
         for low, high in pairwise(cuts):
-            which = int(numbers[low])
-            if which >= len(self.info.units):
+            if low == high or int(numbers[low]) >= len(self.info.units):
                 continue
-            unit = self.info.units[which]
-            shapes = [shape for shape in self._shapes_of(unit) if shape.form == form and shape.tag in tags]
-            yield from self._verify(unit, sorted(self._begins(shapes, positions[low:high], unit)), tags)
+            unit = self.info.units[int(numbers[low])]
+            keys = {*last[low:high].tolist(), *pair[low:high].tolist()}
+            candidates: dict[int, _Shape] = {}
+            for shape in self._shapes(unit, form, keys):
+                candidates.update(dict.fromkeys(self._begins(shape, positions[low:high], unit), shape))
+            for offset, shape in sorted(candidates.items()):
+                if self._is_plausible(unit, offset, shape):
+                    yield _Candidate(unit, offset, shape)
 
-    def _begins(self, shapes: list[_Shape], positions: Positions, unit: Unit) -> set[int]:
-        """Where an entry of one of `shapes` would begin whose name stands at one of `positions`."""
-        starts: set[int] = set()
-        last: dict[int, npt.NDArray[np.uint8]] = {}
-        for shape in shapes:
-            if shape.before not in last:
-                last[shape.before] = self._bytes[np.maximum(positions - (shape.before + 1), 0)]
-            for place in positions[last[shape.before] == shape.code[-1]].tolist():
-                start = place - shape.before - len(shape.code)
-                same = self._bytes[start : start + len(shape.code)].tobytes() == shape.code
-                if same and start >= unit.first and not self._declares(shape, unit):
-                    starts.add(start)
-        return starts
+    def _begins(self, shape: _Shape, positions: Positions, unit: Unit) -> list[int]:
+        """Where entries of `shape` begin if their names stand at `positions`."""
+        starts = positions - (shape.before + len(shape.code))
+        starts = starts[starts >= unit.first]
+        for i, byte in enumerate(shape.code):
+            starts = starts[self._bytes[starts + i] == byte]
+        found: list[int] = starts.tolist()
+        return found
 
-    def _verify(self, unit: Unit, starts: list[int], tags: frozenset[int]) -> Iterator[int]:
-        """Those of `starts` that are entries at all, by walking the unit."""
-        if not starts:
-            return
-        known = self._verified.get(unit.offset)
+    def _is_plausible(self, unit: Unit, offset: int, shape: _Shape) -> bool:
+        """Whether what follows can be a definition: no mere declaration, references within the unit."""
+        if shape.place not in self._abbrevs:
+            abbrev, _ = read_abbrev(self.info.sections.abbrev, shape.place, unit.address_bytes, unit.version)
+            declares = abbrev is None or (abbrev.tag in STRUCT_TAGS and abbrev.has(AT_DECLARATION))
+            self._abbrevs[shape.place] = None if declares else abbrev
+        abbrev = self._abbrevs[shape.place]
+        if abbrev is None:
+            return False
+        start = offset + len(shape.code)
+        data = bytes(self.info.sections.info[start : min(start + 4096, unit.end)])
+        try:
+            values = attributes(data, 0, abbrev, self.info.order)
+            end = start + skip(data, 0, abbrev, self.info.order)
+        except (IndexError, ValueError):  # what stands here is no such entry
+            return False
+        if end > unit.end:
+            return False
+        for attribute, form, _, _ in abbrev.attrs:
+            value = values[attribute]
+            if form == FORM_REF4 and isinstance(value, int):
+                lowest = end - unit.offset if attribute == AT_SIBLING else unit.first - unit.offset
+                if not lowest <= value < unit.end - unit.offset:
+                    return False
+        return True
+
+    def _is_entry(self, unit: Unit, offset: int) -> bool:
+        """Whether an entry begins at `offset` at all, by walking the unit."""
+        known = self._entries.get(unit.offset)
         if known is None:
-            known = {die[0] for die in self.info.scan(unit) if die[1].tag in STRUCT_TAGS or die[1].tag == TAG_TYPEDEF}
-            self._verified[unit.offset] = known
-        yield from (start for start in starts if start in known)
+            known = self._entries[unit.offset] = {die[0] for die in self.info.scan(unit)}
+        return offset in known
 
-    def _shapes_of(self, unit: Unit) -> list[_Shape]:
-        """Beginnings of the unit's structs and typedefs."""
-        shapes = self._shapes.get(unit.abbrev_offset)
-        if shapes is None:
-            shapes = self._shapes[unit.abbrev_offset] = []
-            end = self._table_ends[unit.abbrev_offset]
-            table = b"\0\0" + self.info.sections.abbrev[unit.abbrev_offset : end]
+    def _shapes(self, unit: Unit, wanted: int, keys: set[int] | None) -> Iterator[_Shape]:
+        """Beginnings of the unit's structs and typedefs with a name in form `wanted`.
+
+        Where the name follows the code at once, only those whose code, read as a number, is one of `keys`.
+        """
+        rows = self._declarations.get(unit.abbrev_offset)
+        if rows is None:
+            start = unit.abbrev_offset
+            table = b"\0\0" + self.info.sections.abbrev[start : self._table_ends[start]]
+            rows = self._declarations[start] = []
             for match in _DECLARATION.finditer(table):
-                shape = _beginning(table, match, unit)
-                if shape is not None:
-                    shapes.append(shape)
-        return shapes
+                code, tag, pairs, form = match.groups()
+                key = int.from_bytes(code, "little") if not pairs and len(code) <= 2 else 0
+                rows.append((key, code, tag[0], form[0], start + match.start(1) - 2))
+        for key, code, own_tag, own_form, place in rows:
+            if own_form == wanted and (key == 0 or keys is None or key in keys):
+                before = 0 if key else self._bytes_before(place, unit)
+                if before >= 0:
+                    yield _Shape(code, before, own_tag, place)
 
-    def _declares(self, shape: _Shape, unit: Unit) -> bool:
-        """Whether the abbreviation is one of mere declarations (``struct x;``)."""
-        known = self._declaring.get((unit.abbrev_offset, shape.code))
-        if known is None:
-            abbrev = self.info.table(unit).get(uleb(shape.code, 0)[0])
-            known = abbrev is None or (abbrev.tag in STRUCT_TAGS and abbrev.has(AT_DECLARATION))
-            self._declaring[unit.abbrev_offset, shape.code] = known
-        return known
-
-
-def _beginning(table: bytes, match: re.Match[bytes], unit: Unit) -> _Shape | None:
-    """The beginning of entries of a declaration; None without a name at a fixed place."""
-    code, tag = match[1], match[2][0]
-    at = match.end(2) + 1
-    if len(table) < at + 2 or (table[at] == AT_NAME and table[at + 1] < 0x80):  # as gcc has it: the name is first
-        return _Shape(code, 0, table[at + 1], tag) if len(table) >= at + 2 else None
-    abbrev, _ = read_abbrev(table, match.end(), unit.address_bytes, unit.version)
-    before = 0
-    for attribute, form, _, width in abbrev.attrs if abbrev is not None else ():
-        if attribute == AT_NAME:
-            return _Shape(code, before, form, tag)
-        if width < 0:
-            break
-        before += width
-    return None
-
-
-def _table_ends(info: DebugInfo) -> dict[int, int]:
-    starts = sorted({unit.abbrev_offset for unit in info.units})
-    return dict(zip(starts, [*starts[1:], len(info.sections.abbrev)], strict=True))
-
-
-def _membership(numbers: list[int]) -> npt.NDArray[np.bool_]:
-    table = np.zeros(max(numbers) + 2, np.bool_)
-    table[numbers] = True
-    return table
-
-
-def _occurrences(data: bytes, needle: bytes) -> Iterator[int]:
-    at = data.find(needle)
-    while at >= 0:
-        yield at
-        at = data.find(needle, at + 1)
-
-
-def _places(chunk: bytes, needle: bytes) -> Positions:
-    """Places of `needle`; short ones occur too often to be collected one by one."""
-    if len(needle) > 4:
-        return np.array(list(_occurrences(chunk, needle)), np.int64)
-    data = np.frombuffer(chunk, np.uint8)
-    count = max(len(data) - len(needle) + 1, 0)
-    same = data[:count] == needle[0]
-    for i, byte in enumerate(needle[1:], 1):
-        same &= data[i : count + i] == byte
-    return np.flatnonzero(same)
+    def _bytes_before(self, place: int, unit: Unit) -> int:
+        """Bytes in front of the name in entries of the declaration at `place`; -1 if they vary."""
+        abbrev, _ = read_abbrev(self.info.sections.abbrev, place, unit.address_bytes, unit.version)
+        before = 0
+        for attribute, _, _, width in abbrev.attrs if abbrev is not None else ():
+            if attribute == AT_NAME:
+                return before
+            if width < 0:
+                break
+            before += width
+        return -1
 
 
 def _encoded(number: int, form: int, order: str) -> bytes | None:
@@ -292,22 +279,3 @@ def _encoded(number: int, form: int, order: str) -> bytes | None:
         out.append(low | (0x80 if number else 0))
         if not number:
             return bytes(out)
-
-
-def string_offsets(strings: bytes, name: bytes) -> tuple[list[int], list[int]]:
-    """Offsets at which `name` can be read in a string section: the likely ones, and all others.
-
-    A whole string is likely. If there is none, the name is the tail of a longer string, and of several the one
-    whose letters in front come first, read backwards: both GNU ld (``merge_strings`` in bfd/merge.c) and lld
-    (StringTableBuilder) sort strings from their ends and let a tail share its neighbour's bytes.
-    """
-    whole: list[int] = []
-    tails: list[int] = []
-    for at in _occurrences(strings, name + b"\0"):
-        (whole if at == 0 or strings[at - 1] == 0 else tails).append(at)
-    if whole:
-        return whole, tails
-    if not tails:
-        return [], []
-    first = min(tails, key=lambda at: strings[strings.rfind(b"\0", 0, at) + 1 : at][::-1])
-    return [first], [at for at in tails if at != first]
