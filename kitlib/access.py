@@ -227,10 +227,10 @@ def profile_for(layout: Layout, name: str | None = None) -> Profile:
     """The profile called `name`, or the shipped one for the struct; raises `NotFound` if there is none."""
     if name is not None:
         return load_profile(name)
-    for candidate in shipped():
-        profile = load_profile(candidate)
-        if profile.struct == layout.name:
-            return profile
+    fitting = [p for p in map(load_profile, shipped()) if p.struct == layout.name]
+    if fitting:
+        # struct_file is about the struct; the other profiles of the same struct are single benchmarks
+        return min(fitting, key=lambda p: p.name not in (layout.name, f"struct_{layout.name}"))
     raise NotFound(
         f"no shipped profile is for {layout.title}: write one and give it with --profile "
         f"(shipped: {', '.join(shipped())})"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from kitlib.access import Access, Path, Profile, Workload
 from kitlib.cost import Model
@@ -21,8 +22,13 @@ from kitlib.model import Layout
 from kitlib.shorthand import make_layout
 from kitlib.topology import Topology, read_topology
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 EFFORT = Effort(samples=12, sample_ms=12, rounds=1, limit_s=30)
 COLD_BYTES = 256 << 20
+QUIET_PCT = 12.0
 WORK_NS = 60.0
 """Work between runs while sharing: well above a move, so that a CPU does not keep a line by being quick."""
 
@@ -120,13 +126,19 @@ def _times(
 
 
 def round_medians(readings: Sequence[Reading], layouts: int) -> list[float]:
-    """Median over rounds for each layout, after dividing each round by its own median over the layouts."""
+    """Median over the quiet rounds for each layout, after dividing each round by its own median.
+
+    A machine's numbers are those it has when nothing else runs, so only rounds within `QUIET_PCT` of the
+    fastest tenth count: the others had a CPU taken away or the CPUs of a guest moved apart.
+    """
     import numpy as np
 
     grid = np.asarray([r.ns for r in readings]).reshape(-1, layouts)
     level = np.median(grid, axis=1)
-    flat = grid / level[:, None] * np.median(level)
-    return [float(x) for x in np.median(flat if layouts > 2 else grid, axis=0)]
+    quiet = level <= np.quantile(level, 0.1) * (1 + QUIET_PCT / 100)
+    grid, level = grid[quiet], level[quiet]
+    flat = grid / level[:, None] * np.median(level) if layouts > 2 else grid
+    return [float(x) for x in np.median(flat, axis=0)]
 
 
 def _hot(here: Topology) -> dict[str, Number]:
@@ -191,7 +203,7 @@ def _shared(here: Topology, machine: Machine) -> dict[str, Number]:
     added = [ns - alone for ns in _times(here, profile, layouts, ModeSpec("shared", 2, 1, True))]
     models = [Model(layout, profile, machine, pair_weight=0.0) for layout in layouts]
 
-    def errors(values: Sequence[float]) -> list[float]:
+    def errors(values: NDArray[np.float64], /) -> list[float]:
         move, upgrade, overlap = (float(v) for v in values)
         trial = machine.with_values(dirty_near_ns=move, dirty_far_ns=move, upgrade=upgrade, move_overlap=overlap)
         return [model.on(trial).waiting_ns(2, WORK_NS) - ns for model, ns in zip(models, added, strict=True)]

@@ -156,4 +156,4 @@ def _moves(t: Tables, written: Floats, touched: Floats, others: Floats, upgrade:
     after = np.where(t.reads_first & t.writes, written * upgrade + read_since, 0.0)
     hit = np.log(np.clip(1 - miss, 1e-12, 1))
     missed_before = 1 - np.exp(hit @ t.earlier.T)
-    return miss * (1 - missed_before * (1 - overlap)) + after
+    return np.asarray(miss * (1 - missed_before * (1 - overlap)) + after, dtype=np.float64)

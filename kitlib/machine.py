@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import replace as _with
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 from kitlib import datafiles
 from kitlib.errors import DataError, NotFound, near
@@ -108,7 +108,8 @@ class Machine:
                 raise DataError(f"machine {self.name}: number '{key}' is not known{near(key, KINDS)}")
             if not kind.low <= number.value <= kind.high:
                 raise DataError(
-                    f"machine {self.name}: {key} = {number.value:g} is outside {kind.low:g} to {kind.high:g} {kind.unit}"
+                    f"machine {self.name}: {key} = {number.value:g} is outside {kind.low:g} to "
+                    f"{kind.high:g} {kind.unit}"
                 )
         missing = [key for key in KINDS if key not in self.numbers]
         if missing:
@@ -197,7 +198,7 @@ def _number(entry: object, where: str) -> Number:
     if "value" not in values:
         raise DataError(f"{where}: value is missing")
     source = entry.get("source", "")
-    return Number(certainty=certainty, source=str(source), **{k: float(v) for k, v in values.items()})
+    return Number(certainty=cast(Certainty, certainty), source=str(source), **{k: float(v) for k, v in values.items()})
 
 
 def machine_text(machine: Machine) -> str:
@@ -208,12 +209,8 @@ def machine_text(machine: Machine) -> str:
         lines.append(f"{key} = {_quoted(value) if isinstance(value, str) else value}")
     lines += ["", "[numbers]"]
     for key, n in machine.numbers.items():
-        lines.append(
-            f"{key} = {{ value = {n.value:.4g}, certainty = {_quoted(n.certainty)}, source = {_quoted(n.source)}, "
-            f"low = {n.low:.4g}, high = {n.high:.4g} }}"
-            if abs(n.value) < 1e6
-            else f"{key} = {{ value = {n.value:.0f}, certainty = {_quoted(n.certainty)}, source = {_quoted(n.source)} }}"
-        )
+        values = f"value = {n.value!r}, low = {n.low!r}, high = {n.high!r}"
+        lines.append(f"{key} = {{ {values}, certainty = {_quoted(n.certainty)}, source = {_quoted(n.source)} }}")
     return "\n".join(lines) + "\n"
 
 

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -130,10 +130,8 @@ def _why(status: int, stderr: str, limit_s: float) -> str:
 def _end(child: subprocess.Popen[bytes]) -> None:
     """Kill the child's whole session if it still runs, reap it and close its pipes."""
     if child.poll() is None:
-        try:
+        with suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         child.wait()
     for pipe in (child.stdout, child.stderr):
         if pipe is not None:

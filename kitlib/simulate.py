@@ -107,7 +107,9 @@ def simulate(
     grain_bytes: int | None = None,
     phase: int = 0,
 ) -> Simulated:
-    """Simulate `runs` path runs on `cpus` CPUs in step-free order; work between runs is uniform on 0 to twice its mean."""
+    """Simulate `runs` path runs on `cpus` CPUs that start out of step.
+
+    Work between runs is uniform on 0 to twice its mean. Raises `NotFound` for a member that is not there."""
     places = locate(profile, layout)
     grain = grain_bytes or machine.grain_bytes
     turns = [

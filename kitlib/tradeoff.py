@@ -165,29 +165,25 @@ def _at_cold(result: TradeOff) -> float:
 def conclusion(result: TradeOff, doubts: Sequence[Doubt], machine: Machine) -> str:
     """One or two sentences that follow from the numbers, with how far they hold."""
     even = _at_cold(result)
-    where, cold = f"On {machine.name}", f"when {100 * result.point[1]:.0f} % of the other runs find their object cold"
-    ends = [v for d in doubts for v in (d.break_even_low, d.break_even_high)]
+    where, n = f"On {machine.name}", result.cpus
     if abs(result.delta_ns).max() < NOTHING_NS:
         return f"{where} the model sees no difference for this profile (model)."
+    ends = sorted(v for d in doubts for v in (d.break_even_low, d.break_even_high) if v == v)
     if even != even:
-        some = any(v == v for v in ends)
-        doubt = (
-            "; other values of the assumed numbers can turn that round" if some else ", whatever the assumed numbers"
-        )
-        return (
-            f"{where} the change does not pay with {result.cpus} CPUs, however often objects are shared{doubt} (model)."
-        )
+        doubt = "for some values of the assumed numbers it does" if ends else "whatever the assumed numbers"
+        return f"{where} the change does not pay with {n} CPUs, however often objects are shared; {doubt} (model)."
+    cold = f"when {100 * result.point[1]:.0f} % of the other runs find their object cold"
     if even == 0:
-        text = f"{where} the change never costs anything {cold} and pays as soon as objects are shared by {result.cpus} CPUs"
+        text = f"{where} the change costs nothing {cold}, and pays as soon as objects are shared by {n} CPUs"
     else:
-        text = f"{where} the change pays once more than {_share(even)} of path runs hit an object shared by {result.cpus} CPUs, {cold}"
-    known = sorted(v for v in ends if v == v)
-    if known and known[-1] - known[0] > 5e-4:
-        text += f"; between {_share(known[0])} and {_share(known[-1])} as the assumed numbers vary"
-    if len(known) < len(ends):
+        text = f"{where} the change pays once more than {_share(even)} of path runs hit an object shared by {n} CPUs"
+        text += f", {cold}"
+    if ends and ends[-1] - ends[0] > 5e-4:
+        text += f"; between {_share(ends[0])} and {_share(ends[-1])} as the assumed numbers vary"
+    if len(ends) < 2 * len(doubts):
         text += "; for some of their values it does not pay at all"
-    per = 100 * result.point_ns / result.before_ns if result.before_ns else 0.0
-    return f"{text}. At the given workload it changes the cost of a run by {result.point_ns:+.2f} ns ({per:+.1f} %) (model)."
+    share = 100 * result.point_ns / result.before_ns if result.before_ns else 0.0
+    return f"{text}. At the given workload a run changes by {result.point_ns:+.2f} ns ({share:+.1f} %) (model)."
 
 
 def _share(value: float) -> str:

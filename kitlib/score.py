@@ -1,0 +1,226 @@
+"""The honest score: predicted and measured cost of many random layouts, and how often the model is right.
+
+*Measured* and *model* side by side. Layouts are random orders of a struct's own members. All are run by one
+program in turn, round after round; each round is divided by its own median, so that what slows a whole
+round (another guest, another program) does not pass for an effect of a layout.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from kitlib import datafiles
+from kitlib.access import Profile
+from kitlib.cost import Model
+from kitlib.errors import DataError
+from kitlib.machine import Machine
+from kitlib.measure import Effort, ModeName, ModeSpec, plan_modes, run_plan
+from kitlib.measure_c import program_text
+from kitlib.measure_plan import make_plan
+from kitlib.measure_run import Reading, compiled
+from kitlib.model import Layout
+from kitlib.place import replace
+from kitlib.topology import Topology, read_topology
+
+FORMAT, VERSION = "kitlib-score", 1
+GROUP_PCT = 12.0
+"""Rounds whose level lies within this of each other count as one state of the machine (see `states_of`)."""
+LEAST_ROUNDS = 6
+SURE_Z = 3.0
+"""A pair of layouts is decided if their measured difference is above this many standard errors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One layout: medians in ns per run with their standard error, and the prediction."""
+
+    label: str
+    measured_ns: float
+    error_ns: float
+    predicted_ns: float
+
+
+@dataclass(frozen=True, slots=True)
+class ModeScore:
+    """A mode's points and what they say. ``spread_ns`` and ``noise_ns`` are standard deviations over layouts and
+    of one point; ``spearman`` is None where the spread does not exceed the noise (nothing to rank)."""
+
+    struct: str
+    mode: ModeName
+    threads: int
+    state: str
+    rounds: int
+    rounds_in_all: int
+    points: tuple[Point, ...]
+    spread_ns: float
+    noise_ns: float
+    spearman: float | None
+    decided: int
+    pairs: int
+    sign_right: float | None
+    ceiling: float | None
+
+    @property
+    def ranked(self) -> bool:
+        return self.spearman is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """All modes of one run, with the machine profile the predictions were made with."""
+
+    machine: str
+    date: str
+    numbers: Mapping[str, float]
+    modes: tuple[ModeScore, ...]
+    notes: tuple[str, ...] = ()
+
+
+def random_layouts(base: Layout, count: int, seed: int = 7) -> list[Layout]:
+    """`count` random orders of the members of `base`, placed as the compiler would."""
+    dice = random.Random(seed)
+    found = []
+    for _ in range(count):
+        members = list(base.members)
+        dice.shuffle(members)
+        found.append(replace(base, members))
+    return found
+
+
+def score_mode(
+    mode: ModeName,
+    layouts: Mapping[str, Layout],
+    profile: Profile,
+    machine: Machine,
+    *,
+    effort: Effort,
+    topology: Topology | None = None,
+    seed: int = 1,
+    tick: Callable[[Reading], None] | None = None,
+) -> list[ModeScore]:
+    """Measure and predict every layout in `mode`; one result for each state the machine was in long enough.
+
+    Returns an empty list where the mode is refused (one CPU). Raises as `kitlib.measure.measure` does.
+    """
+    here = topology or read_topology()
+    every = list(layouts.values())
+    specs, _ = plan_modes(profile, every, here, [mode], effort)
+    if not specs:
+        return []
+    spec = specs[-1]
+    plan = make_plan(profile, *every)
+    readings: list[Reading] = []
+    with compiled(program_text(plan.program)) as program:
+        for start in range(effort.rounds):
+            readings += run_plan(program, spec, plan, every, profile, here, effort, seed=seed + start, tick=tick)
+    predicted = [predict(layout, profile, machine, spec) for layout in every]
+    return [
+        _mode_score(profile.struct, spec, state, rows, len(readings) // len(every), list(layouts), predicted)
+        for state, rows in states_of(readings, len(every))
+    ]
+
+
+def predict(layout: Layout, profile: Profile, machine: Machine, spec: ModeSpec) -> float:
+    """The model's ns per run in a measured mode, the work between runs included as in the measurement."""
+    import numpy as np
+
+    model = Model(layout, profile, machine)
+    if spec.mode == "shared":
+        work = profile.workload.work_ns
+        return float(model.shared(spec.threads, work).ns) + work
+    shares = np.asarray(model.traffic.shares)
+    if spec.mode == "unshared-hot":
+        return float(model.hot() @ shares)
+    return float(model.at_working_set(spec.objects))
+
+
+def states_of(readings: Sequence[Reading], layouts: int) -> list[tuple[str, Any]]:
+    """Rounds grouped by the state of the machine, each group an array (rounds × layouts) in ns.
+
+    A hypervisor can put two CPUs of a guest on neighbouring cores or far apart, for seconds at a time; a move
+    then costs several times as much, so such rounds are other measurements, not outliers. Rounds are sorted
+    by level and split at jumps above `GROUP_PCT`; groups of fewer than `LEAST_ROUNDS` rounds are transitions.
+    """
+    import numpy as np
+
+    grid = np.asarray([r.ns for r in readings]).reshape(-1, layouts)
+    level = np.median(grid, axis=1)
+    order = np.argsort(level)
+    groups: list[list[int]] = [[int(order[0])]]
+    for i in order[1:]:
+        if level[i] > level[groups[-1][-1]] * (1 + GROUP_PCT / 100):
+            groups.append([])
+        groups[-1].append(int(i))
+    kept = [sorted(g) for g in groups if len(g) >= LEAST_ROUNDS]
+    names = ["near", "far", *(f"state {k}" for k in range(3, 9))] if len(kept) > 1 else ["all"]
+    return [(name, grid[rows]) for name, rows in zip(names, kept, strict=False)]
+
+
+def _mode_score(
+    struct: str,
+    spec: ModeSpec,
+    state: str,
+    grid: Any,
+    rounds_in_all: int,
+    labels: Sequence[str],
+    predicted: Sequence[float],
+) -> ModeScore:
+    import numpy as np
+    from scipy.stats import spearmanr
+
+    level = np.median(grid, axis=1)
+    flat = grid / level[:, None] * np.median(level)
+    middle = np.median(flat, axis=0)
+    # standard error of a median: 1.2533 sd / sqrt(n), sd from the median absolute deviation (1.4826 MAD)
+    error = 1.2533 * 1.4826 * np.median(np.abs(flat - middle), axis=0) / math.sqrt(len(flat))
+    halves = [np.median(flat[k::2], axis=0) for k in range(2)]
+    half = float(spearmanr(halves[0], halves[1])[0])
+    spread, noise = float(middle.std()), float(np.sqrt(np.mean(error**2)))
+    exceeds = spread > 2 * noise
+    guess = np.asarray(predicted)
+    ranked = float(spearmanr(guess, middle)[0]) if exceeds and guess.std() > 0 else None
+    gap, sure = middle[:, None] - middle, SURE_Z * np.sqrt(error[:, None] ** 2 + error**2)
+    above = np.triu(np.abs(gap) > sure, 1)
+    right = np.sign(np.round(guess[:, None] - guess, 9)) == np.sign(gap)
+    decided = int(above.sum())
+    return ModeScore(
+        struct, spec.mode, spec.threads, state, len(flat), rounds_in_all,
+        tuple(
+            Point(label, float(m), float(e), float(p))
+            for label, m, e, p in zip(labels, middle, error, predicted, strict=True)
+        ),
+        spread, noise, ranked, decided, len(labels) * (len(labels) - 1) // 2,
+        float(right[above].mean()) if exceeds and decided else None,
+        # Spearman-Brown: what a perfect model would reach against medians of all rounds
+        math.sqrt(max(2 * half / (1 + half), 0.0)) if exceeds and half > -1 else None,
+    )  # fmt: skip
+
+
+# -- files ---------------------------------------------------------------------------------------------
+
+
+def score_text(score: Score) -> str:
+    """The score as JSON that `load_score` reads."""
+    return json.dumps({"format": FORMAT, "version": VERSION, **asdict(score)}, indent=1, allow_nan=False) + "\n"
+
+
+def load_score(path: Path | None = None) -> Score:
+    """Read a published score (default: the one shipped). Raises `DataError` if it is something else."""
+    file = path or datafiles.path("scores/zen-5-vm.json")
+    try:
+        record = json.loads(file.read_text(encoding="utf-8"))
+        if record["format"] != FORMAT or record["version"] != VERSION:
+            raise DataError(f"{file.name}: no score of version {VERSION}; make one with benchmarks/bench_score.py")
+        modes = tuple(
+            ModeScore(**{**mode, "points": tuple(Point(**point) for point in mode["points"])})
+            for mode in record["modes"]
+        )
+        return Score(record["machine"], record["date"], record["numbers"], modes, tuple(record["notes"]))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{file.name}: no score file ({error})") from None

@@ -1,0 +1,165 @@
+"""The closed form: golden rows, limits where the answer is known, and what moving a member must do."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kitlib.access import Access, Path, Profile, Workload, load_profile
+from kitlib.cost import Model, cost
+from kitlib.errors import NotFound
+from kitlib.machine import Machine, load_machine
+from kitlib.model import Layout
+from kitlib.shorthand import make_layout
+from kitlib.sources import open_source
+from kitlib.traffic import traffic
+
+MACHINE = load_machine("zen-5-vm")
+
+
+def profile(*paths: tuple[tuple[str, str], ...], cpus: int = 2, work_ns: float = 60.0) -> Profile:
+    made = tuple(Path(f"p{i}", 1.0, tuple(Access(m, op) for m, op in p)) for i, p in enumerate(paths))  # type: ignore[arg-type]
+    return Profile("test", "s", made, Workload(cpus, 1, work_ns), slab_align=64)
+
+
+def at(**offsets: int) -> Layout:
+    """Words of 8 bytes at given offsets."""
+    words, end = [], 0
+    for name, offset in sorted(offsets.items(), key=lambda item: item[1]):
+        if offset > end:
+            words.append(f"gap{end}:{offset - end}")
+        words.append(f"{name}:8")
+        end = offset + 8
+    return make_layout(" ".join(words))
+
+
+def test_lines_of_struct_file_before_and_after() -> None:
+    """FACTS: fget needs lines 0 and 1 before the patch, lines 0 and 3 with it."""
+    fget = load_profile("struct_file").only("fget")
+    before, after = (traffic(open_source(s).struct("file"), fget) for s in ("file-5.8", "file-5.8-patch"))
+    assert before.reach[0].lines == after.reach[0].lines == 2
+    assert (before.reach[0].pairs, after.reach[0].pairs) == (1, 2)
+    assert before.contended == (0,)
+    assert after.contended == (3,)
+
+
+def test_one_cpu_waits_for_nobody() -> None:
+    model = Model(at(a=0, b=8), profile((("b", "read"), ("a", "cmpxchg"))), MACHINE)
+    assert float(model.shared(1, 60.0).ns) == pytest.approx(MACHINE["run_ns"] + MACHINE["atomic_ns"])
+
+
+def test_two_cpus_that_only_read_wait_for_nobody() -> None:
+    model = Model(at(a=0), profile((("a", "read"),)), MACHINE)
+    found = model.shared([1, 2, 64], 10.0)
+    assert found.ns.tolist() == [MACHINE["run_ns"]] * 3
+    assert found.moves.tolist() == [0, 0, 0]
+
+
+def test_a_writer_that_is_never_fast_enough_to_repeat_moves_the_line_every_time() -> None:
+    found = Model(at(a=0), profile((("a", "add"),)), MACHINE).shared(2, 500.0)
+    assert float(found.moves) == pytest.approx(1.0, abs=0.05)
+    wait = float(found.ns) - MACHINE["run_ns"] - MACHINE["atomic_ns"]
+    assert MACHINE["dirty_near_ns"] <= wait < 1.1 * MACHINE["dirty_near_ns"]
+
+
+def test_many_cpus_are_limited_by_the_line() -> None:
+    """With N CPUs and one move a run the line serves a run every move: N moves a run and CPU."""
+    machine = MACHINE.with_values(dirty_near_ns=50, dirty_far_ns=50)
+    found = Model(at(a=0), profile((("a", "add"),)), machine).shared(64, 60.0)
+    assert float(found.busy) > 0.98
+    assert float(found.ns) + 60 == pytest.approx(64 * 50, rel=0.03)
+
+
+def test_a_reader_next_to_a_writer_pays_and_a_reader_apart_does_not() -> None:
+    both = profile((("a", "add"),), (("b", "read"),))
+    costs = [Model(layout, both, MACHINE).shared(2, 60.0).path_ns[1] for layout in (at(a=0, b=8), at(a=0, b=64))]
+    assert costs[1] == pytest.approx(MACHINE["run_ns"])
+    assert costs[0] > costs[1] + 3
+
+
+def test_pairs_count_only_where_the_machine_has_them() -> None:
+    both = profile((("a", "add"),), (("b", "read"),))
+    pair, apart = at(a=0, b=64), at(a=0, b=128)
+    one = [float(Model(x, both, MACHINE, pair_weight=0.0).shared(2, 60.0).ns) for x in (pair, apart)]
+    two = [float(Model(x, both, MACHINE, pair_weight=1.0).shared(2, 60.0).ns) for x in (pair, apart)]
+    assert one[0] == pytest.approx(one[1])
+    assert two[0] > two[1]
+    assert two[1] == pytest.approx(one[1])
+
+
+def test_cold_counts_lines_and_overlaps_them() -> None:
+    both = profile((("a", "read"), ("b", "read")))
+    one, two = (float(Model(x, both, MACHINE).cold()[0]) for x in (at(a=0, b=8), at(a=0, b=128)))
+    latency = MACHINE["dram_ns"]
+    assert one == pytest.approx(MACHINE["run_ns"] + latency)
+    assert one < two < one + latency
+    assert two - one == pytest.approx(latency * MACHINE["overlap"] / 2)
+
+
+def test_objects_that_are_not_a_multiple_of_a_line_are_averaged_over_their_phases() -> None:
+    layout = make_layout("a:8 x:32 b:8 y:24")  # 72 bytes: a and b share a line in some objects only
+    spread = Profile("p", "s", profile((("a", "read"), ("b", "read"))).paths, Workload(), slab_align=8)
+    lines = traffic(layout, spread).reach[0].lines
+    assert 1 < lines < 2
+
+
+def test_a_working_set_that_fits_costs_what_its_cache_costs() -> None:
+    model = Model(at(a=0), profile((("a", "read"),)), MACHINE)
+    small, large = model.at_working_set([10, 10_000_000])
+    assert small == pytest.approx(MACHINE["run_ns"])
+    assert large == pytest.approx(MACHINE["run_ns"] + MACHINE["dram_ns"], rel=0.06)
+
+
+def test_retries_only_for_compare_exchange() -> None:
+    layout = at(a=0)
+    loop, add = profile((("a", "cmpxchg"),)), profile((("a", "add"),))
+    found = Model(layout, loop, MACHINE).shared([1, 2, 32], 20.0).retries
+    assert found[0] == 0
+    assert 0 < found[1] < found[2]
+    assert not Model(layout, add, MACHINE).shared([1, 2, 32], 20.0).retries.any()
+
+
+def test_a_sweep_equals_its_single_points() -> None:
+    layout = open_source("file-5.8").struct("file")
+    model = Model(layout, load_profile("struct_file"), load_machine("rome"))
+    cpus, work = [2, 8, 64], [10.0, 50.0, 200.0]
+    grid = model.shared(np.asarray(cpus)[:, None], np.asarray(work)).ns
+    for i, n in enumerate(cpus):
+        for j, w in enumerate(work):
+            assert grid[i, j] == pytest.approx(float(model.shared(n, w).ns), rel=1e-3)
+
+
+def test_a_missing_member_is_an_error() -> None:
+    with pytest.raises(NotFound, match="f_count"):
+        cost(make_layout("f_cont:8", "file"), load_profile("struct_file"), MACHINE)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(0, 3), min_size=4, max_size=4), st.integers(2, 64), st.floats(0, 500))
+def test_costs_are_finite_and_never_below_hot(lines: list[int], cpus: int, work: float) -> None:
+    layout = at(**{name: 64 * line + 8 * i for i, (name, line) in enumerate(zip("abcd", lines, strict=True))})
+    mix = profile((("b", "read"), ("a", "cmpxchg")), (("c", "read"),), (("d", "read"), ("d", "write")))
+    model = Model(layout, mix, MACHINE)
+    found = model.shared(cpus, work)
+    assert np.isfinite(found.path_ns).all()
+    assert (found.path_ns >= model.hot() - 1e-9).all()
+    assert 0 <= float(found.busy) <= 1
+    assert (model.cold() > model.hot()).all()
+
+
+def test_one_step_of_the_explorer_is_quick_enough_to_drag() -> None:
+    """The explorer asks for two layouts a step; the limit is 50 ms, and this is far from it on any machine."""
+    layout, mix = open_source("file-5.8").struct("file"), load_profile("struct_file")
+    cost(layout, mix, MACHINE)
+    best = min(_seconds(layout, mix, MACHINE) for _ in range(5))
+    assert best < 0.5
+
+
+def _seconds(layout: Layout, mix: Profile, machine: Machine) -> float:
+    start = time.perf_counter()
+    cost(layout, mix, machine)
+    return time.perf_counter() - start
