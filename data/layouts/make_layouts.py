@@ -25,6 +25,8 @@ HERE = Path(__file__).resolve().parent
 STUB_FOLDER = HERE / "stubs"
 _THREAD = "gcc, x86-64, from the member list in the patch thread of June 2020"
 _MM = "partial: the members up to env_end, without the anonymous struct around them"
+_LATER = "gcc, x86-64, from the member list of that kernel"
+_COUNTER = "gcc, x86-64, from the lines that the patch of August 2022 takes away and keeps"
 _INODE = "only the neighbourhood of i_version (0x140 to 0x170) is known"
 
 # shipped name: stub, macro, struct, what to say of the source, reason why it cannot be re-placed
@@ -34,6 +36,10 @@ STUBS: dict[str, tuple[str, str, str, str, str | None]] = {
     "mm-5.12": ("mm.c", "SEQ_NONE", "mm_struct", _MM, None),
     "mm-5.13-seq": ("mm.c", "SEQ_EARLY", "mm_struct", _MM, None),
     "mm-5.13-fixed": ("mm.c", "SEQ_LATE", "mm_struct", _MM, None),
+    "file-6.5": ("file_later.c", "V6_5", "file", _LATER, None),
+    "file-6.14": ("file_later.c", "V6_14", "file", _LATER, None),
+    "file-6.15": ("file_later.c", "V6_15", "file", _LATER, None),
+    "page_counter-6.0": ("page_counter.c", "PLAIN", "page_counter", _COUNTER, None),
     "inode-4.16": ("inode.c", "PLAIN", "inode", f"partial: {_INODE}", _INODE),
 }
 KERNEL_STRUCTS = (
@@ -57,6 +63,8 @@ KERNELS = {
 _PUBLIC = {
     "file.c": "https://lore.kernel.org, patch 'fs: Move @f_count to different cacheline with @f_mode' and the replies",
     "mm.c": "Linux commits 57efa1fe5957 and 2e3025434a6b (the message gives the lines of mmap_lock)",
+    "file_later.c": "Linux commits a7bc2e8ddf3c, c0390d541128 and e249056c91a2; include/linux/fs.h",
+    "page_counter.c": "https://lore.kernel.org, patch 'mm: page_counter: rearrange struct page_counter fields'",
     "inode.c": "https://lore.kernel.org, report of an aim7 regression (inode->i_version)",
 }
 
