@@ -93,6 +93,14 @@ def test_a_failing_cell_is_named_in_one_line_and_nothing_is_written(notebook: Ma
     assert not (tmp_path / "out").exists()
 
 
+def test_the_command_says_what_it_wrote(notebook: MakeNotebook, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    command = ["report", str(notebook("one", "# T", "1")), "-o", str(out)]
+    assert CliRunner().invoke(cli, command).stdout == f"1 page written; open {out / 'index.html'}\n"
+    record = json.loads(CliRunner().invoke(cli, [*command, "--format", "json"]).stdout)
+    assert record == {"pages": [str(out / "one.html")], "index": str(out / "index.html")}
+
+
 def test_a_lost_kernel_is_an_error_too(notebook: MakeNotebook, tmp_path: Path) -> None:
     path = notebook("dead", "# D", "1", "import os\nos._exit(3)")
     with pytest.raises(KitError, match=r"dead\.ipynb: code cell 2 lost its kernel"):

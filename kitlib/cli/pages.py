@@ -14,7 +14,9 @@ from urllib.parse import quote
 
 import click
 
+from kitlib.cli.common import emit, format_option
 from kitlib.errors import ToolError
+from kitlib.text import count
 
 if TYPE_CHECKING:
     from kitlib.report import Progress
@@ -23,7 +25,8 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("notebooks", nargs=-1, metavar="[NOTEBOOK ...]", type=click.Path(path_type=Path))
 @click.option("-o", "--output", default="reports", type=click.Path(path_type=Path), help="Folder to write to.")
-def report(notebooks: tuple[Path, ...], output: Path) -> None:
+@format_option()
+def report(notebooks: tuple[Path, ...], output: Path, fmt: str) -> None:
     """Run notebooks and write each as one HTML page that works offline, and an index of all pages.
 
     Without NOTEBOOK, all that come with the kit. If a cell fails, nothing is written.
@@ -33,17 +36,20 @@ def report(notebooks: tuple[Path, ...], output: Path) -> None:
     chosen = list(notebooks) or default_notebooks()
     with _progress(chosen) as progress:
         written = render(chosen, output, progress)
-    click.echo(f"{len(written) - 1} pages written; open {written[-1]}")
+    *pages, index = written
+    record = {"pages": [str(path) for path in pages], "index": str(index)}
+    emit(record, lambda: f"{count(len(pages), 'page')} written; open {index}", fmt)
 
 
 @contextmanager
 def _progress(notebooks: list[Path]) -> Iterator[Progress]:
-    """A bar on stderr that counts the cells of each notebook."""
+    """A bar on a terminal's stderr that counts the cells of each notebook, and is gone at the end."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         tasks = {path.stem: bar.add_task(path.stem, total=None, start=False) for path in notebooks}
 
         def step(name: str, done: int, total: int) -> None:
