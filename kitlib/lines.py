@@ -14,6 +14,8 @@ from kitlib.model import Layout, Member
 from kitlib.tags import tags_of
 
 LINE_SIZES = (32, 64, 128, 256)
+MAX_LEAVES = 200_000
+"""More members than any real struct opens to; a damaged file can nest structs so that their number explodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +95,15 @@ def n_lines(layout: Layout, line_bytes: int = 64, phase: int = 0) -> int:
 def leaves(layout: Layout, *, containers: bool = False) -> tuple[Leaf, ...]:
     """All members with nested structs and unions expanded, in memory order of declaration.
 
-    With `containers` the nested structs themselves are listed too, in front of their members.
+    With `containers` the nested structs themselves are listed too, in front of their members. Raises
+    `PlacementError` if there are more than `MAX_LEAVES`.
     """
     found: list[Leaf] = []
     for top, member in enumerate(layout.members):
-        found += _expand(member, 0, "", 0, layout.kind == "union", top, containers)
+        for leaf in _expand(member, 0, "", 0, layout.kind == "union", top, containers):
+            found.append(leaf)
+            if len(found) > MAX_LEAVES:
+                raise PlacementError(f"{layout.title}: opens to more than {MAX_LEAVES:,} members; is the file damaged?")
     return tuple(found)
 
 

@@ -49,9 +49,7 @@ GENERIC_32 = Abi("generic-32", pointer_bytes=4, max_scalar_align=8)
 GENERIC_64 = Abi("generic-64")
 GENERIC_64_BE = Abi("generic-64-be", little_endian=False)
 GENERIC_32_BE = Abi("generic-32-be", pointer_bytes=4, little_endian=False, max_scalar_align=8)
-ABIS = {
-    a.name: a for a in (X86_64, AARCH64, I386, ARM, RISCV64, GENERIC_32, GENERIC_64, GENERIC_64_BE, GENERIC_32_BE)
-}
+ABIS = {a.name: a for a in (X86_64, AARCH64, I386, ARM, RISCV64, GENERIC_32, GENERIC_64, GENERIC_64_BE, GENERIC_32_BE)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,14 +193,17 @@ class Layout:
         return self.members[self.index(name)]
 
     def member_names(self) -> list[str]:
-        """Names that can be used as in C: own members and those of anonymous members."""
-        names: list[str] = []
-        for member in self.members:
+        """Names that can be used as in C: own members and those of anonymous members; each once."""
+        names: dict[str, None] = {}
+        waiting, opened = list(reversed(self.members)), set[int]()
+        while waiting:
+            member = waiting.pop()
             if member.name is not None:
-                names.append(member.name)
-            elif member.inner is not None:
-                names += member.inner.member_names()
-        return names
+                names[member.name] = None
+            elif member.inner is not None and id(member.inner) not in opened:
+                opened.add(id(member.inner))  # a damaged file can hold one struct in another very often
+                waiting.extend(reversed(member.inner.members))
+        return list(names)
 
 
 def _holds(layout: Layout, name: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from dataclasses import replace as _with
 from pathlib import Path
 from typing import Literal
 
@@ -14,6 +15,7 @@ from kitlib.compression import compression_of, decompress
 from kitlib.elf import MAGIC as ELF_MAGIC
 from kitlib.elf import Elf, open_elf
 from kitlib.errors import SourceError, near
+from kitlib.model import SourceInfo
 from kitlib.shipped import SHIPPED, open_shipped
 from kitlib.source import LayoutList, Source, pick
 from kitlib.vmlinuz import btf_in_image, btf_of_vmlinuz, is_vmlinuz
@@ -166,9 +168,7 @@ def _open_textfile(path: Path, head: bytes) -> Source:
     from kitlib.files import read_text
 
     if head.lstrip()[:1] in (b"{", b"["):
-        from kitlib.layoutjson import layouts_from_json
-
-        return LayoutList(layouts_from_json(read_text(path), str(path)), str(path), "json")
+        return _open_json(path)
     text = read_text(path)
     if _PAHOLE.search(text):
         from kitlib.pahole import open_pahole
@@ -179,6 +179,21 @@ def _open_textfile(path: Path, head: bytes) -> Source:
 
         return open_c(path)
     raise SourceError(f"{path}: text that is neither pahole output, C nor a layout JSON; give {_KINDS}")
+
+
+def _open_json(path: Path) -> Source:
+    """A layout file, or a scenario saved by ``kitlib edit --save``, which stands for its edited layout."""
+    from kitlib.files import read_text
+    from kitlib.layoutjson import layouts_from_json
+    from kitlib.scenario import FORMAT, Scenario
+
+    text = read_text(path)
+    if f'"{FORMAT}"' in text[:400]:
+        scenario = Scenario.from_json(text, str(path))
+        detail = "; ".join(map(str, scenario.edits)) or "no edits"
+        edited = _with(scenario.layout, source=SourceInfo(str(path), "scenario", detail))
+        return LayoutList((edited,), str(path), "scenario")
+    return LayoutList(layouts_from_json(text, str(path)), str(path), "json")
 
 
 def _open_text(text: str) -> Source:

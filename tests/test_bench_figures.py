@@ -8,7 +8,7 @@ from kitlib import benchfiles
 from kitlib.datafiles import path
 from kitlib.errors import DataError
 from kitlib.figures.bench import delta_forest, profile_shift, samples
-from kitlib.figures.overlay import evidence_links, overlay
+from kitlib.figures.evidence import evidence_links, overlay
 from kitlib.figures.style import meta
 from kitlib.series import Delta, Table, Value
 from kitlib.sources import open_source

@@ -66,6 +66,10 @@ def test_the_patch_is_the_move(tmp_path: Path) -> None:
     kitlib("edit", "file-5.8", "file", "--move=f_count:after=f_sb_err", "--save", str(saved))
     assert read_scenario(saved).layout == open_source("file-5.8-patch").struct("file")
     assert [p.name for p in tmp_path.iterdir()] == ["moved.json"]
+    assert open_source(saved).struct("file") == read_scenario(saved).layout
+    more = json.loads(kitlib("edit", str(saved), "file", "--move", "f_count:before=f_u", "--format", "json"))
+    assert more["after"]["members"][0]["name"] == "f_count"
+    assert "move f_count after f_sb_err" in kitlib("show", str(saved))
 
 
 @pytest.mark.parametrize(

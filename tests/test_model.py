@@ -110,3 +110,14 @@ def test_line_size_and_phase_are_checked() -> None:
         check_line(48)
     with pytest.raises(PlacementError, match="from 0 to 63"):
         check_line(64, 64)
+
+
+def test_structs_that_explode_are_refused_and_named_in_no_time() -> None:
+    layout = make_layout("x:1", "s0")
+    for number in range(40):
+        halves = tuple(Member(n, f"struct s{number}", 8 * layout.size * i, 8 * layout.size, inner=layout)
+                       for i, n in enumerate((None, None)))  # fmt: skip
+        layout = Layout(f"s{number + 1}", "struct", 2 * layout.size, 1, halves)
+    assert layout.member_names() == ["x"]
+    with pytest.raises(PlacementError, match="more than 200,000 members"):
+        leaves(layout)

@@ -17,6 +17,7 @@ from kitlib.edit import Align, AlignStruct, Edit, Insert, Isolate, Move, Pad, Re
 from kitlib.errors import DataError, NotFound, near
 from kitlib.files import write_whole
 from kitlib.scenario import Scenario
+from kitlib.source import pick
 from kitlib.sources import open_source
 from kitlib.text import printable
 
@@ -41,13 +42,13 @@ def list_(source: str, pattern: str | None, fmt: str) -> None:
 
 @click.command()
 @click.argument("source")
-@click.argument("struct")
+@click.argument("struct", required=False)
 @line_options
 @click.option("--expand", is_flag=True, help="Open nested structs and unions.")
 @format_option("pahole")
-def show(source: str, struct: str, line_bytes: int, phase: int, expand: bool, fmt: str) -> None:
-    """Show STRUCT of SOURCE on its cache lines."""
-    layout = open_source(source).struct(struct)
+def show(source: str, struct: str | None, line_bytes: int, phase: int, expand: bool, fmt: str) -> None:
+    """Show STRUCT of SOURCE on its cache lines; without STRUCT, the only one there is."""
+    layout = pick(open_source(source), struct)
     if fmt == "pahole":
         from kitlib.paholetext import pahole_text
 
@@ -90,16 +91,13 @@ class OrderedEdits(click.Command):
 @click.option("--save", type=click.Path(dir_okay=False), help="Write the scenario as JSON.")
 @line_options
 @format_option("pahole")
-@click.pass_context
-def edit(
-    ctx: click.Context, source: str, struct: str, save: str | None, line_bytes: int, phase: int, fmt: str, **_: Any
-) -> None:
+def edit(source: str, struct: str, save: str | None, line_bytes: int, phase: int, fmt: str, **_: Any) -> None:
     """Edit STRUCT and show what changes. Edits are applied in the order given.
 
     SOURCE may be a scenario file written by --save: its edits come first.
     """
     scenario = Scenario(open_source(source).struct(struct))
-    for option, text in ctx.meta["edits"]:
+    for option, text in click.get_current_context().meta["edits"]:
         scenario = scenario.edited(parse_edit(option, text))
     after = scenario.layout
     if save is not None:
