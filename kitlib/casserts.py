@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from kitlib.baseline import Place, flat
-from kitlib.errors import DataError, KitError
+from kitlib.errors import DataError, NotFound
 from kitlib.guard import outsiders
-from kitlib.lines import Leaf, find_leaf, leaves, line_span
+from kitlib.lines import Leaf, check_line, find_leaf, leaves, line_span
 from kitlib.model import Layout
 from kitlib.rules import Rule, StructRules
 
@@ -51,13 +51,17 @@ def static_asserts(group: StructRules, layout: Layout) -> str:
     """C11 text that fails to compile where a rule of `group` is broken; it is appended to the struct's file.
 
     Rules that C cannot state (about bit-fields, other configurations) are listed in a comment at the end,
-    never dropped silently. Raises `DataError` if the struct has no name that C could use.
+    never dropped silently. Raises `DataError` if the struct has no name that C could use and `NotFound` if a
+    rule for every configuration names a member that `layout` has not.
     """
     kind = _c_type(layout)
     body: list[str] = []
     left_out: list[str] = []
     for rule in group.rules:
-        reason = _inexpressible(rule, layout)
+        try:
+            reason = _inexpressible(rule, layout)
+        except NotFound as error:
+            raise NotFound(f"rule '{rule.id}': {error}") from None
         if reason:
             left_out.append(f" * {rule.id}: {reason}")
             continue
@@ -101,13 +105,19 @@ def _inexpressible(rule: Rule, layout: Layout) -> str | None:
     if rule.scope.abis or rule.scope.config or rule.scope.with_members or rule.scope.without_members:
         return "it is for some configurations only"
     for path in rule.members:
-        try:
-            leaf = find_leaf(layout, path)
-        except KitError:
-            return f"{path} does not exist in this layout"
+        leaf = find_leaf(layout, path)
         if leaf.member.is_bitfield:
             return f"{path} is a bit-field, which has no offset in C"
+        if leaf.bit_size == 0:
+            return f"{path} has no size, so sizeof cannot be taken of it"
+        if not _c_path(path):
+            return f"{path} cannot be named in C"
     return None
+
+
+def _c_path(path: str) -> bool:
+    """Whether `path` is a member designator: base classes and table pointers of C++ objects have none."""
+    return all(_IDENTIFIER.fullmatch(name) for name in path.split(".")) and not path.startswith("_vptr.")
 
 
 def _claims(rule: Rule, layout: Layout, kind: str, line_bytes: int, phase: int) -> list[_Claim]:
@@ -159,17 +169,16 @@ def _alone(rule: Rule, layout: Layout, kind: str, line_bytes: int, phase: int) -
 
 def _no_newcomers(rule: Rule, layout: Layout, kind: str, line_bytes: int, phase: int) -> list[_Claim]:
     """Neighbours on the members' lines must follow each other as they do today, so nothing fits in between."""
-    taken: set[int] = set()
-    for member in rule.members:
-        low, high = _span(find_leaf(layout, member), line_bytes, phase)
-        taken |= set(range(low, high + 1))
+    taken = [_span(find_leaf(layout, member), line_bytes, phase) for member in rule.members]
     claims = []
     places = _addressable(layout)
     first, last = places[0], max(places, key=lambda p: p.bit_offset + p.bit_size)
-    if line_span(0, first.bit_offset + first.bit_size, line_bytes, phase)[1] >= min(taken):
+    if line_span(0, first.bit_offset + first.bit_size, line_bytes, phase)[1] >= min(low for low, _ in taken):
         text = f"{rule.id}: something new before {first.path}"
         claims.append(_Claim(f"offsetof({kind}, {first.path}) == {first.offset}", text))
-    if line_span(last.bit_offset, layout.size * 8 - last.bit_offset, line_bytes, phase)[1] <= max(taken):
+    if line_span(last.bit_offset, layout.size * 8 - last.bit_offset, line_bytes, phase)[1] <= max(
+        high for _, high in taken
+    ):
         end = f"sizeof({kind}) - offsetof({kind}, {last.path}) - KIT_SIZE({kind}, {last.path})"
         text = f"{rule.id}: something new behind {last.path}"
         claims.append(_Claim(f"{end} == {layout.size - last.offset - last.size}", text))
@@ -177,7 +186,7 @@ def _no_newcomers(rule: Rule, layout: Layout, kind: str, line_bytes: int, phase:
         gap = b.offset - a.offset - a.size
         low, _ = line_span(a.bit_offset, a.bit_size, line_bytes, phase)
         _, high = line_span(b.bit_offset, b.bit_size, line_bytes, phase)
-        if gap >= 0 and not taken.isdisjoint(range(low, high + 1)):
+        if gap >= 0 and any(low <= end and start <= high for start, end in taken):
             condition = f"offsetof({kind}, {b.path}) - offsetof({kind}, {a.path}) - KIT_SIZE({kind}, {a.path}) == {gap}"
             claims.append(_Claim(condition, f"{rule.id}: something new between {a.path} and {b.path}"))
     return claims
@@ -190,7 +199,8 @@ def _span(leaf: Leaf, line_bytes: int, phase: int) -> tuple[int, int]:
 def _addressable(layout: Layout) -> list[Place]:
     """Members whose offset C can take: no bit-fields, no zero-size markers or flexible arrays; by offset."""
     bits = {leaf.path for leaf in leaves(layout) if leaf.member.is_bitfield}
-    return sorted((p for p in flat(layout) if p.bit_size and p.path not in bits), key=lambda p: p.bit_offset)
+    named = (p for p in flat(layout) if p.bit_size and p.path not in bits and _c_path(p.path))
+    return sorted(named, key=lambda p: p.bit_offset)
 
 
 def _line_budget(rule: Rule, layout: Layout, kind: str, line_bytes: int, phase: int) -> list[_Claim]:
@@ -220,6 +230,7 @@ def kernel_group(layout: Layout, members: Iterable[str], group: str, line_bytes:
     `members` are top-level members (or members of anonymous ones) that follow each other. Raises
     `DataError` naming what stands between them if they do not, or if `group` is no C identifier.
     """
+    check_line(line_bytes)
     if not _IDENTIFIER.fullmatch(group):
         raise DataError(f"group name '{group}' is no C identifier")
     kind = _c_type(layout)
@@ -247,7 +258,8 @@ def _contiguous(layout: Layout, places: list[Place], members: tuple[str, ...]) -
     if not members:
         raise DataError("a cache-line group needs members: say which with --hot A,B")
     for path in members:
-        if find_leaf(layout, path).member.is_bitfield or "." in path:
+        leaf = find_leaf(layout, path)
+        if leaf.member.is_bitfield or leaf.bit_size == 0 or not _IDENTIFIER.fullmatch(path):
             raise DataError(f"'{path}' cannot be in a cache-line group: use plain members of {layout.title}")
     at = sorted(i for i, place in enumerate(places) if place.path in members)
     run = places[at[0] : at[-1] + 1]

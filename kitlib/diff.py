@@ -101,13 +101,16 @@ def diff_sources(
 ) -> SourceDiff:
     """Compare `names` (none given: every struct) of two sources.
 
-    Raises `DataError` for sources of different architectures and `NotFound` for a name that neither has.
+    Raises `DataError` for sources of different architectures and `NotFound` for a name that neither has, or
+    if neither has any struct.
     """
     check_line(line_bytes, phase)
     before, after = (_chosen(a, names), _chosen(b, names)) if names else (_all(a), _all(b))
     for name in names:
         if not before.get(name) and not after.get(name):
             b.struct(name)  # raises NotFound with near names
+    if not before and not after:
+        raise NotFound(f"no struct in {a.label} nor in {b.label}: there is nothing to compare")
     _same_architecture(a, b, before, after)
     found, compared = [], 0
     for name in [*before, *(n for n in after if n not in before)]:
@@ -199,20 +202,30 @@ def _nobody() -> Layout:
     raise ValueError("a difference needs at least one layout")
 
 
+_LONG = 64
+"""Lines from which a member's are not listed one by one: an array can span millions."""
+
+
 class _Lines:
     """The members of one side by path, the lines they touch, and who else is on those."""
 
     def __init__(self, places: tuple[Place, ...], line_bytes: int, phase: int) -> None:
         self.span = {p.path: line_span(p.bit_offset, p.bit_size, line_bytes, phase) for p in places}
         self.on: dict[int, list[str]] = defaultdict(list)
+        self.ends: list[tuple[int, int, str]] = []  # (first, last, path) of members too long to list by line
         for place in places:
             first, last = self.span[place.path]
+            if last - first >= _LONG:
+                self.ends.append((first, last, place.path))
+                continue
             for line in range(first, last + 1) if place.bit_size else ():
                 self.on[line].append(place.path)
 
     def mates(self, path: str) -> set[str]:
         first, last = self.span[path]
-        found = {mate for line in range(first, last + 1) for mate in self.on[line]}
+        lines = (n for n in self.on if first <= n <= last) if last - first >= _LONG else range(first, last + 1)
+        found = {mate for line in lines for mate in self.on.get(line, ())}
+        found |= {mate for low, high, mate in self.ends if low <= last and first <= high}
         found.discard(path)
         return found
 

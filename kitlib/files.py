@@ -14,9 +14,13 @@ from kitlib.errors import DataError, SourceError
 def write_whole(path: Path, text: str) -> None:
     """Write `text` to `path`, or nothing: the file appears only once it is complete.
 
-    Raises `SourceError` if the folder is missing or cannot be written to.
+    Raises `SourceError` if the folder is missing or cannot be written to, or if `path` is no regular file: a
+    device or a pipe is not replaced by a file.
     """
     try:
+        if path.exists() and not path.is_file():
+            raise SourceError(f"{path}: is no regular file; give the name of a file")
+        path = path.resolve() if path.is_symlink() else path  # write to the file, do not replace the link to it
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:
         raise SourceError(f"{path}: {error.strerror}; choose a folder that exists and can be written to") from None
@@ -25,9 +29,10 @@ def write_whole(path: Path, text: str) -> None:
             file.write(text)
         os.chmod(temporary, 0o644)
         os.replace(temporary, path)
-    except OSError as error:
+    except (OSError, UnicodeEncodeError) as error:
         os.unlink(temporary)
-        raise SourceError(f"{path}: {error.strerror}; nothing was written") from None
+        reason = error.strerror if isinstance(error, OSError) else "a name in it is no Unicode text"
+        raise SourceError(f"{path}: {reason}; nothing was written") from None
 
 
 def read_text(path: Path, limit_bytes: int = 1 << 28) -> str:

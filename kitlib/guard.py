@@ -230,16 +230,13 @@ def outsiders(
     """Leaves on a line that one of `members` touches, other than the members, `allow` and what is in them."""
     members = tuple(members)
     own = (*members, *allow)
-    taken: set[int] = set()
-    for path in members:
-        first, last = _span(find_leaf(layout, path), line_bytes, phase)
-        taken |= set(range(first, last + 1))
+    taken = [_span(find_leaf(layout, path), line_bytes, phase) for path in members]
     found = []
     for leaf in leaves(layout):
         if leaf.bit_size == 0 or any(leaf.path == path or leaf.path.startswith(path + ".") for path in own):
             continue
         first, last = _span(leaf, line_bytes, phase)
-        if not taken.isdisjoint(range(first, last + 1)):
+        if any(first <= high and low <= last for low, high in taken):
             found.append(leaf)
     return found
 
@@ -262,12 +259,18 @@ def _size(rule: Rule, layout: Layout, found: dict[str, Leaf], line_bytes: int, p
     return None
 
 
+def _covered(spans: Iterable[tuple[int, int]]) -> int:
+    """How many lines the (first, last) `spans` touch together."""
+    count, end = 0, -1
+    for first, last in sorted(spans):
+        count += max(0, last - max(first, end + 1) + 1)
+        end = max(end, last)
+    return count
+
+
 def _lines(rule: Rule, layout: Layout, found: dict[str, Leaf], line_bytes: int, phase: int) -> _Problem | None:
-    touched: set[int] = set()
-    for leaf in found.values():
-        first, last = _span(leaf, line_bytes, phase)
-        touched |= set(range(first, last + 1))
-    count = len(touched) if rule.members else n_lines(layout, line_bytes, phase)
+    spans = [_span(leaf, line_bytes, phase) for leaf in found.values()]
+    count = _covered(spans) if rule.members else n_lines(layout, line_bytes, phase)
     if count <= rule.number("max_lines"):
         return None
     who = ", ".join(rule.members) or layout.title

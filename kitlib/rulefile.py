@@ -35,6 +35,8 @@ FORMAT, VERSION = "kitlib-rules", 1
 _SCOPE_KEYS = {"line_bytes", "phases", "abi", "config", "with_members", "without_members"}
 _STRUCT_KEYS = {"name", "rule", "baseline"} | _SCOPE_KEYS
 _RULE_KEYS = {"id", "kind", "members", "allow", "why"} | _SCOPE_KEYS | set(NUMBER_KEYS)
+_LARGEST = 1 << 53
+"""Larger numbers (2^53 bytes is more than an address space holds, and JSON readers round them) are mistakes."""
 _HEADER = re.compile(r"^\s*\[\[\s*struct\s*(\.\s*rule\s*)?\]\]")
 
 
@@ -42,7 +44,7 @@ def read_rules(path: str | Path) -> RuleFile:
     """Read a rule file. Raises `DataError` with file, line and (for TOML errors) column."""
     where = str(path)
     try:
-        text = Path(path).read_bytes().decode("utf-8")
+        text = Path(path).read_bytes().decode("utf-8-sig")  # some editors put a byte order mark in front
     except FileNotFoundError:
         raise DataError(f"{where}: no such rules file; write one with 'kitlib guard SOURCE STRUCT'") from None
     except (OSError, ValueError) as error:
@@ -59,6 +61,8 @@ def parse_rules(text: str, where: str = "rules") -> RuleFile:
         raise DataError(f"{where}: not TOML: {error}") from None
     except RecursionError:
         raise DataError(f"{where}: arrays or tables nested too deep for a rules file") from None
+    except ValueError:  # int() refuses more than 4,300 digits
+        raise DataError(f"{where}: a number in it is too large") from None
     if record.get("format") != FORMAT or record.get("version") != VERSION:
         raise DataError(f'{where}: line 1: a rules file starts with format = "{FORMAT}" and version = {VERSION}')
     entries = record.get("struct")
@@ -66,7 +70,11 @@ def parse_rules(text: str, where: str = "rules") -> RuleFile:
         raise DataError(f"{where}: no [[struct]] in it: nothing would be checked")
     _only(record, {"format", "version", "about", "struct"}, f"{where}: line 1")
     lines = _header_lines(text, entries)
-    return RuleFile(where, tuple(_struct(e, lines[i], where) for i, e in enumerate(entries)))
+    structs = tuple(_struct(e, lines[i], where) for i, e in enumerate(entries))
+    try:
+        return RuleFile(where, structs)
+    except DataError as error:
+        raise DataError(f"{where}: {error}") from None
 
 
 def _header_lines(text: str, entries: Sequence[Mapping[str, Any]]) -> list[list[int]]:
@@ -143,12 +151,14 @@ def _baseline(entry: object) -> Snapshot:
     places, inside = ([_place(row) for row in each or []] for each in rows)
     source, abi = str(entry.get("source", "")), str(entry.get("abi", ""))
     size, align = _integer(entry, "size"), _integer(entry, "align")
+    if size < 0 or align < 1:
+        raise DataError("[struct.baseline]: size must be from 0 and align from 1")
     return Snapshot(source, abi, size, align, tuple(places), tuple(inside))
 
 
 def _place(row: object) -> Place:
     good = isinstance(row, list) and len(row) == 4 and all(isinstance(x, str) for x in (row[0], row[3]))
-    if not good or not isinstance(row, list) or not all(isinstance(x, int) and x >= 0 for x in row[1:3]):
+    if not good or not isinstance(row, list) or not all(_is_count(x) for x in row[1:3]):
         raise DataError(f"baseline row {row!r}: write [path, bit offset, bit size, type]")
     return Place(row[0], row[3], row[1], row[2])
 
@@ -167,14 +177,24 @@ def _integer(entry: Mapping[str, Any], key: str) -> int:
     value = entry.get(key)
     if isinstance(value, bool) or not isinstance(value, int):
         raise DataError(f"{key} must be a whole number, not {value!r}")
+    return _bounded(value, key)
+
+
+def _bounded(value: int, key: str) -> int:
+    if abs(value) > _LARGEST:
+        raise DataError(f"{key} is too large: more than 2^53")
     return value
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LARGEST
 
 
 def _integers(entry: Mapping[str, Any], key: str) -> tuple[int, ...]:
     values = entry[key] if isinstance(entry[key], list) else [entry[key]]
     if any(isinstance(v, bool) or not isinstance(v, int) for v in values):
         raise DataError(f"{key} must be whole numbers, not {entry[key]!r}")
-    return tuple(values)
+    return tuple(_bounded(v, key) for v in values)
 
 
 def _texts(entry: Mapping[str, Any], key: str) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -38,6 +39,7 @@ KINDS: dict[str, KindSpec] = {
     "size": KindSpec("the struct exactly `bytes`, or at most `max_bytes`", 0, 0, one_of=("bytes", "max_bytes")),
     "lines": KindSpec("the members (none named: the struct) touch at most `max_lines`", 0, needs=("max_lines",)),
 }
+_OPTION = re.compile(r"!?CONFIG_\w+", re.ASCII)
 NUMBER_KEYS = tuple(dict.fromkeys(key for spec in KINDS.values() for key in spec.numbers))
 
 
@@ -66,6 +68,20 @@ class Scope:
             raise DataError('phases: give bytes from 0, or "all"')
         if self.phases is not None and max(self.phases) >= min(self.line_bytes):
             raise DataError(f"phase {max(self.phases)} is outside a {min(self.line_bytes)}-byte line")
+        self._check_conditions()
+
+    def _check_conditions(self) -> None:
+        """A rule that can never apply would be skipped for ever, and so look as if it were kept."""
+        for option in self.config:
+            if not _OPTION.fullmatch(option):
+                raise DataError(f"config '{option}': write CONFIG_NAME, or !CONFIG_NAME for builds without it")
+            if not option.startswith("!") and f"!{option}" in self.config:
+                raise DataError(f"contradictory: {option} cannot be on and off, so the rule would never apply")
+        for lacking in self.without_members:
+            for present in self.with_members:
+                if _inside(present, lacking):
+                    text = f"with '{present}' and without '{lacking}'"
+                    raise DataError(f"contradictory: no struct is {text}, so the rule would never apply")
 
     @property
     def conditions(self) -> frozenset[tuple[str, str]]:
@@ -146,7 +162,7 @@ class StructRules:
         ids = [rule.id for rule in self.rules]
         twice = sorted({i for i in ids if ids.count(i) > 1})
         if twice:
-            raise DataError(f"struct {self.struct}: rule id '{twice[0]}' is used twice")
+            raise DataError(f"struct {self.struct}: rule id '{twice[0]}' is used twice; give each rule one of its own")
         find_contradiction(self)
 
     @property
@@ -157,10 +173,24 @@ class StructRules:
 
 @dataclass(frozen=True, slots=True)
 class RuleFile:
-    """All rules of a file; ``where`` is the file's name as given."""
+    """All rules of a file; ``where`` is the file's name as given. A struct may have several groups of rules."""
 
     where: str
     structs: tuple[StructRules, ...]
+
+    def __post_init__(self) -> None:
+        groups: dict[str, list[Rule]] = {}
+        for each in self.structs:
+            groups.setdefault(_plain(each.struct), []).extend(each.rules)
+        if len(groups) < len(self.structs):
+            for name, rules in groups.items():
+                StructRules(name, tuple(rules))  # ids used once, and no contradictions, over all groups of a struct
+
+
+def _plain(struct: str) -> str:
+    """The name alone, as sources take it with and without the keyword."""
+    words = struct.split()
+    return " ".join(words[1:] if len(words) > 1 and words[0] in ("struct", "union", "class") else words)
 
 
 def _inside(inner: str, outer: str) -> bool:
@@ -230,12 +260,17 @@ def _offsets_agree(rules: Iterable[Rule], struct: str) -> None:
 def _straddles_agree(rules: list[Rule], struct: str, line_bytes: int) -> None:
     wants = {path: rule for rule in rules if rule.kind == "straddle" for path in rule.members}
     for rule in rules:
-        one_line = rule.kind in ("no_straddle", "on_line") or (rule.kind == "together" and rule.number("lines", 1) == 1)
-        for path in rule.members if one_line else ():
+        for path in rule.members if rule.kind in ("no_straddle", "on_line") or _on_one_line(rule) else ():
             if path in wants:
                 raise _clash(
                     struct, wants[path], rule, f"'{path}' must and must not cross a {line_bytes}-byte boundary"
                 )
+
+
+def _on_one_line(rule: Rule) -> bool:
+    """Whether the rule puts its members on one line, all on the same."""
+    budget = {"together": rule.number("lines", 1), "lines": rule.number("max_lines")}.get(rule.kind)
+    return budget == 1 and bool(rule.members)
 
 
 class _Lines:
@@ -254,7 +289,7 @@ class _Lines:
 
     def check(self) -> None:
         for rule in self.rules:
-            if rule.kind == "together" and rule.number("lines", 1) == 1:
+            if _on_one_line(rule):
                 for path in rule.members:
                     self.group[self.root(path)] = self.root(rule.members[0])
                     self.joined[path] = rule

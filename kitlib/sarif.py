@@ -122,6 +122,10 @@ def _attribute(text: str) -> str:
     return quoteattr(_clean(text))
 
 
+def _in_xml(c: str) -> bool:
+    return c in "\t\n" or " " <= c < "\ud800" or "\ue000" <= c < "\ufffe" or c >= "\U00010000"
+
+
 def _clean(text: str) -> str:
-    """XML 1.0 has no place for control characters, not even escaped (section 2.2)."""
-    return "".join(c if c >= " " or c in "\t\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+    """XML 1.0 has no place for control characters, surrogates, U+FFFE and U+FFFF, not even escaped (section 2.2)."""
+    return "".join(c if _in_xml(c) else "\N{REPLACEMENT CHARACTER}" for c in text)

@@ -28,6 +28,10 @@ _SMALL = 0.6
 _MAX_MATES = 40
 
 
+GROUPS = ("atomic", "refcount", "lock", "rcu", "percpu", "wait")
+BESIDE = ("writers", "read-mostly", "both", "data")
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One finding: `member` of `struct` dirties `line`, where `mates` are too; ``score`` 0 to 100, a model.
@@ -71,6 +75,15 @@ class ScanFilter:
     structs: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
     allow: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.min_score <= 100:
+            raise DataError(f"smallest score {self.min_score}: it must be from 0 to 100")
+        for kind in self.kinds:
+            group, _, beside = kind.partition("+")
+            if group not in GROUPS or (kind != group and beside not in BESIDE):
+                forms = f"{', '.join(GROUPS)}; with +{' or +'.join(BESIDE)} behind it if you like"
+                raise DataError(f"kind '{kind}' is not known{near(kind, GROUPS)}; use one of {forms}")
 
     def wants(self, struct: str) -> bool:
         return not self.structs or any(fnmatch.fnmatchcase(struct, glob) for glob in self.structs)
@@ -146,9 +159,11 @@ class ScanResult:
 def scan_source(source: Source, keep: ScanFilter | None = None, *, line_bytes: int = 64, phase: int = 0) -> ScanResult:
     """Scan every struct of `source`; see `scan`.
 
-    Raises `NotFound` if globs were given and no struct fits any of them.
+    Raises `NotFound` if there is no struct, or if globs were given and no struct fits any of them.
     """
     layouts = list(source.structs())
+    if not layouts:
+        raise NotFound(f"no struct in {source.label}: there is nothing to scan")
     if keep is not None and keep.structs and not any(x.name and keep.wants(x.name) for x in layouts):
         hint = near(keep.structs[0], (x.name for x in layouts if x.name))
         raise NotFound(f"no struct in {source.label} fits '{', '.join(keep.structs)}'{hint}")

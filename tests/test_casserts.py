@@ -156,13 +156,11 @@ def test_what_c_cannot_state_is_listed_and_not_dropped(gcc: Gcc) -> None:
     layout = make_layout("a:4:3 b:4:5 c:8")
     rules = (
         Rule("bits", "no_straddle", ("a",)),
-        Rule("gone", "no_straddle", ("x",)),
         Rule("smp", "no_straddle", ("c",), (), Scope(config=("CONFIG_SMP",))),
         Rule("c", "no_straddle", ("c",), (), Scope(), "ends the comment */ here"),
     )
     text = static_asserts(StructRules("s", rules), layout)
     assert "bits: a is a bit-field" in text
-    assert "gone: x does not exist" in text
     assert "smp: it is for some configurations only" in text
     assert gcc("struct s { unsigned a:3, b:5; unsigned long c; };\n" + text) == ""
 

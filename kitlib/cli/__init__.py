@@ -77,5 +77,7 @@ def main() -> None:
 
 
 def _fail(message: str, status: int = 2) -> None:
-    click.echo(f"kitlib: {' '.join(message.split())}", err=True)
+    from kitlib.text import printable  # names from files are in messages, and may hold a terminal's control codes
+
+    click.echo(f"kitlib: {printable(' '.join(message.split()))}", err=True)
     sys.exit(status)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from kitlib.cli.common import emit, finding, format_option, line_options
+from kitlib.cli.common import emit, finding, format_option, line_options, write_out
 from kitlib.errors import DataError
 from kitlib.files import read_text, write_whole
 from kitlib.source import Source
@@ -68,7 +68,7 @@ def check(rules: str, source: str, config: str | None, fmt: str) -> None:
         raise DataError(f"{config}: no CONFIG_ option in it; give the .config of the build")
     report = evaluate(parsed, open_source(source), options)
     if fmt == "junit":
-        click.echo(to_junit(report).rstrip("\n"))
+        write_out(to_junit(report).rstrip("\n"))
     else:
         emit(to_sarif(report) if fmt == "sarif" else report_record(report), lambda: report_text(report), _plain(fmt))
     finding(not report.ok)
@@ -93,7 +93,7 @@ def _plain(fmt: str) -> str:
 @click.command()
 @click.argument("source")
 @click.argument("struct")
-@click.option("--hot", default="", metavar="A,B", help="Members that matter (default: locks, atomics and counters).")
+@click.option("--hot", metavar="A,B", help="Members that matter (default: locks, atomics and counters).")
 @click.option(
     "--as",
     "form",
@@ -114,7 +114,7 @@ def _plain(fmt: str) -> str:
 def guard(
     source: str,
     struct: str,
-    hot: str,
+    hot: str | None,
     form: str,
     line_bytes: str,
     phases: str,
@@ -131,7 +131,9 @@ def guard(
 
     opened = open_source(source)
     layout = opened.struct(struct)
-    members = [name.strip() for name in hot.split(",") if name.strip()]
+    members = [name.strip() for name in (hot or "").split(",") if name.strip()]
+    if hot is not None and not members:
+        raise DataError(f"--hot '{hot}' names no member; leave it out for locks, atomics and counters")
     sizes = _numbers(line_bytes, "--line-bytes")
     if form == "groups":
         text = kernel_group(layout, members, group, sizes[0])
@@ -160,7 +162,7 @@ def _promise(path: str, struct: str) -> Any:
 
 def _numbers(text: str, option: str) -> list[int]:
     words = [word.strip() for word in text.split(",") if word.strip()]
-    if not words or not all(word.isdecimal() and len(word) < 6 for word in words):
+    if not words or not all(word.isascii() and word.isdecimal() and len(word) < 6 for word in words):
         raise DataError(f"{option} {text}: give whole numbers, separated by commas")
     return [int(word) for word in words]
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
+
+from kitlib.errors import SourceError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -37,7 +40,29 @@ def line_options(command: F) -> F:
 def emit(record: object, text: Callable[[], str], fmt: str) -> None:
     """Print `record` as JSON, or what `text` gives."""
     out = json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) if fmt == "json" else text()
-    click.echo(out)
+    write_out(out)
+
+
+def write_out(text: str) -> None:
+    """Print `text`. Raises `SourceError` if it cannot be written (a full disk); a closed pipe is left to `main`."""
+    try:
+        click.echo(text)
+        if sys.stdout is not None:  # it is None if it was closed before the start
+            sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        _discard_stdout()
+        raise SourceError(f"standard output: {error.strerror}; the result was not written whole") from None
+    except UnicodeEncodeError as error:
+        shown = error.object[error.start : error.end]
+        raise SourceError(f"standard output: {error.encoding} has no {shown!r}; set PYTHONIOENCODING=utf-8") from None
+
+
+def _discard_stdout() -> None:
+    """Point stdout elsewhere, so that the interpreter does not fail on what is left in its buffer at exit."""
+    with open(os.devnull, "w", encoding="ascii") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def finding(found: bool) -> None:
