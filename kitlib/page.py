@@ -10,7 +10,7 @@ import base64
 import gzip
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from html import escape
@@ -209,16 +209,36 @@ def page_html(title: str, body: str, *, about: str = "", home: str = "index.html
 """
 
 
-def index_html(entries: Iterable[Entry]) -> str:
-    """The page that lists all reports."""
+REVIEW_PREFIX = "review-"
+_SECTIONS = (
+    ("Start here", ("0",)),
+    ("Reviews: one change, a reviewer's questions, answers", (REVIEW_PREFIX,)),
+    ("Investigations", ("1",)),
+    ("Your own struct, report, kernel", ("2",)),
+)
+"""Headings of the index, and how the files of each begin; other pages follow under "More"."""
+
+
+def _section(heading: str, entries: Sequence[Entry]) -> str:
     rows = "".join(
         f'<li><a href="{escape(e.file)}">{escape(e.title)}</a><p>{escape(e.about)}</p></li>' for e in entries
     )
+    return f'<h2>{escape(heading)}</h2><ul class="kit-index">{rows}</ul>' if rows else ""
+
+
+def index_html(entries: Iterable[Entry]) -> str:
+    """The page that lists all reports, in sections."""
+    left = list(entries)
+    sections = ""
+    for heading, starts in (*_SECTIONS, ("More", ("",))):
+        here = [e for e in left if e.file.startswith(starts)]
+        left = [e for e in left if e not in here]
+        sections += _section(heading, here)
     legend = "".join(f"<li>{badge_html(kind)} {escape(means)}</li>" for kind, means in KIND_MEANS.items())
     body = (
         "<h1>Struct layouts and what they cost: reports</h1>"
-        f'<ul class="kit-index">{rows}</ul>'
-        f'<p>Each figure says which kind of number it shows:</p><ul class="kit-legend">{legend}</ul>'
+        f"{sections}"
+        f'<h2>Three kinds of figure</h2><ul class="kit-legend">{legend}</ul>'
     )
     return page_html("Struct layouts: reports", body, about="All reports", home="")
 

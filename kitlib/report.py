@@ -16,10 +16,12 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from nbconvert import HTMLExporter
 from traitlets.config import Config
 
+from kitlib.cases import open_case
 from kitlib.errors import KitError, SourceError
 from kitlib.page import (
     EXPLORER_TYPE,
     PLOTLY_TYPE,
+    REVIEW_PREFIX,
     Entry,
     explorer_html,
     figure_html,
@@ -28,6 +30,8 @@ from kitlib.page import (
     page_html,
     read_entry,
 )
+from kitlib.review import review_case
+from kitlib.reviewpage import review_html
 
 CELL_SECONDS = 600
 """A cell that runs longer than this is stopped and reported."""
@@ -164,12 +168,18 @@ def _words(markdown: str) -> str:
     return " ".join(re.sub(r"[*`]", "", text).split())
 
 
-def render(notebooks: Sequence[Path], out_dir: Path, progress: Progress | None = None) -> list[Path]:
-    """Run `notebooks` and write one page each, and the index of all pages in `out_dir`; return what was written.
+def render(
+    notebooks: Sequence[Path], out_dir: Path, progress: Progress | None = None, *, cases: Sequence[str] = ()
+) -> list[Path]:
+    """Run `notebooks`, review `cases`, write one page each and the index of all pages in `out_dir`.
 
-    Nothing is written unless every notebook ran: raises `KitError` otherwise.
+    Returns what was written. Nothing is written unless everything ran: raises `KitError` otherwise.
     """
     pages: dict[str, str] = {}
+    for number, name in enumerate(cases, 1):
+        pages[f"{REVIEW_PREFIX}{name}.html"] = review_html(review_case(open_case(name)))
+        if progress:
+            progress("reviews", number, len(cases))
     for path in notebooks:
         nb = read_notebook(path)
         execute(nb, path, progress)

@@ -29,20 +29,23 @@ if TYPE_CHECKING:
 def report(notebooks: tuple[Path, ...], output: Path, fmt: str) -> None:
     """Run notebooks and write each as one HTML page that works offline, and an index of all pages.
 
-    Without NOTEBOOK, all that come with the kit. If a cell fails, nothing is written.
+    Without NOTEBOOK, all that come with the kit, and a review page for each shipped case. If a cell fails,
+    nothing is written.
     """
+    from kitlib.cases import shipped_cases
     from kitlib.report import default_notebooks, render
 
     chosen = list(notebooks) or default_notebooks()
-    with _progress(chosen) as progress:
-        written = render(chosen, output, progress)
+    cases = [] if notebooks else shipped_cases()
+    with _progress([*(["reviews"] if cases else []), *(path.stem for path in chosen)]) as progress:
+        written = render(chosen, output, progress, cases=cases)
     *pages, index = written
     record = {"pages": [str(path) for path in pages], "index": str(index)}
     emit(record, lambda: f"{count(len(pages), 'page')} written; open {index}", fmt)
 
 
 @contextmanager
-def _progress(notebooks: list[Path]) -> Iterator[Progress]:
+def _progress(names: list[str]) -> Iterator[Progress]:
     """A bar on a terminal's stderr that counts the cells of each notebook, and is gone at the end."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -50,7 +53,7 @@ def _progress(notebooks: list[Path]) -> Iterator[Progress]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        tasks = {path.stem: bar.add_task(path.stem, total=None, start=False) for path in notebooks}
+        tasks = {name: bar.add_task(name, total=None, start=False) for name in names}
 
         def step(name: str, done: int, total: int) -> None:
             bar.start_task(tasks[name])
