@@ -126,7 +126,10 @@ def keeps(subject: Subject) -> Answer:
 
     if not holds(subject.after):
         together = listed(subject.meets(subject.after))
-        text = f"After the change {case.member} still shares a line with {together}: there is nothing to keep."
+        if holds(subject.before):
+            text = f"The change itself puts {case.member} on a line with {together}; before it they were apart."
+        else:
+            text = f"After the change {case.member} still shares a line with {together}: there is nothing to keep."
         return Answer("keeps", question, "nothing is gained", "high", text)
     if subject.after.reason is not None:
         return _cannot("keeps", question, subject.after)

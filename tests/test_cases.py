@@ -73,4 +73,4 @@ def test_mistakes_are_one_line(tmp_path: Path, change: tuple[str, str], says: st
 
 def test_an_unknown_case_offers_near_names() -> None:
     with pytest.raises(NotFound, match="did you mean struct-file-2020"):
-        open_case("struct-file-2021")
+        open_case("struct-fil-2020")

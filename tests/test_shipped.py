@@ -53,6 +53,12 @@ MM = {  # write_protect_seq, pgtables_bytes, map_count, page_table_lock, mmap_lo
     "mm-5.13-seq": (104, 112, 120, 124, 128, 256),
     "mm-5.13-fixed": (248, 104, 112, 116, 120, 252),
 }
+LATER = {  # size and some offsets of later layouts, by gcc on x86-64; those of 6.5 are the commit's own
+    "file-6.5": (232, {"f_lock": 16, "f_mode": 20, "f_count": 24, "f_pos_lock": 32, "f_path": 152, "f_inode": 168, "f_op": 176}),
+    "file-6.14": (184, {"f_ref": 0, "f_lock": 8, "f_mode": 12, "f_op": 16, "f_inode": 40, "f_owner": 128}),
+    "file-6.15": (184, {"f_lock": 0, "f_mode": 4, "f_op": 8, "f_inode": 32, "f_owner": 56, "f_ref": 176}),
+    "page_counter-6.0": (112, {"usage": 0, "high": 24, "max": 32, "watermark": 88, "parent": 104}),
+}  # fmt: skip
 MM_MEMBERS = ("write_protect_seq", "pgtables_bytes", "map_count", "page_table_lock", "mmap_lock", "arg_lock")
 
 
@@ -67,6 +73,21 @@ def test_struct_file(name: str, column: int) -> None:
     assert {m.name: m.offset for m in file} == expected
     assert (file.name, file.size, file.align, holes(file)) == ("file", 256, 8, ())
     assert file.replaceable
+
+
+@pytest.mark.parametrize("name", LATER)
+def test_later_layouts(name: str) -> None:
+    size, offsets = LATER[name]
+    layout = only(name)
+    assert (layout.size, {member: layout.member(member).offset for member in offsets}) == (size, offsets)
+    assert layout.replaceable
+
+
+def test_struct_file_of_6_14_is_that_of_6_12_with_the_count_renamed() -> None:
+    old, new = open_source("linux-6.12").struct("file"), only("file-6.14")
+    places = [[(m.name, m.bit_offset, m.bit_size) for m in layout][1:] for layout in (old, new)]
+    assert places[0] == places[1]
+    assert (old.members[0].name, new.members[0].name) == ("f_count", "f_ref")
 
 
 def test_who_shares_a_line_with_f_count() -> None:
@@ -169,5 +190,5 @@ def test_gcc_places_the_stubs_as_shipped(need_tool: Callable[[str], str], tmp_pa
     script = f"import sys; sys.path.insert(0, {str(folder)!r}); import make_layouts as m\n"
     script += f"m.write_stubs(m.Path({str(tmp_path)!r}))"
     subprocess.run([sys.executable, "-B", "-c", script], check=True)
-    for name in ("file-5.8", "file-5.8-patch", *MM, "inode-4.16"):
+    for name in LATER | dict.fromkeys(("file-5.8", "file-5.8-patch", *MM, "inode-4.16")):
         assert pick(open_source(tmp_path / f"{name}.json"), None) == only(name)
