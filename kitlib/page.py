@@ -211,7 +211,7 @@ def page_html(title: str, body: str, *, about: str = "", home: str = "index.html
 
 REVIEW_PREFIX = "review-"
 _SECTIONS = (
-    ("Start here", ("0",)),
+    ("Start here", ("0", f"{REVIEW_PREFIX}struct-file-2020")),
     ("Reviews: one change, a reviewer's questions, answers", (REVIEW_PREFIX,)),
     ("Investigations", ("1",)),
     ("Your own struct, report, kernel", ("2",)),

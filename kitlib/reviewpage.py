@@ -39,7 +39,7 @@ class ReviewPage:
     def _repr_html_(self) -> str:
         rows = "".join(_row(answer) for answer in self.review.answers)
         head = "<thead><tr><th>question</th><th>verdict</th><th>confidence</th></tr></thead>"
-        table = f'<table class="kit-table kit-verdicts">{head}<tbody>{rows}</tbody></table>'
+        table = f'<div class="kit-scroll"><table class="kit-table">{head}<tbody>{rows}</tbody></table></div>'
         parts = "".join(_details(answer) for answer in self.review.answers)
         return f'<style>{styles()}</style><div class="kit-review">{table}{parts}</div>'
 
