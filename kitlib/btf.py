@@ -32,6 +32,7 @@ from kitlib.model import (
     SourceInfo,
 )
 from kitlib.place import settle
+from kitlib.source import distinct
 
 RUNNING = Path("/sys/kernel/btf/vmlinux")
 """The running kernel's BTF (since Linux 5.4, with CONFIG_DEBUG_INFO_BTF)."""
@@ -115,6 +116,13 @@ class BtfSource:
             if self.types.kinds[bare] in (STRUCT, UNION):
                 return self.layout(bare)
         raise NotFound(f"no struct or union '{wanted}' in {self.label}{near(wanted, self.names())}")
+
+    def definitions(self, name: str) -> list[Layout]:
+        """All different layouts called `name` of the kind that `struct` gives, which is first."""
+        first = self.struct(name)
+        kind = STRUCT if first.kind == "struct" else UNION
+        ids = (tid for tid in self._index().get(first.name or "", ()) if self.types.kinds[tid] == kind)
+        return distinct([first, *(self.layout(tid) for tid in ids)])
 
     def structs(self) -> Iterator[Layout]:
         """Every named layout in the order of the BTF, those named by a typedef included."""

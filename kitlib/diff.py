@@ -15,7 +15,7 @@ from kitlib.errors import DataError, NotFound
 from kitlib.heat import Role, clash, role_of
 from kitlib.lines import check_line, line_span
 from kitlib.model import Abi, Layout
-from kitlib.source import Source
+from kitlib.source import Source, definitions
 from kitlib.straddle import halves
 
 Change = Literal["added", "removed", "moved", "shifted", "resized", "retyped", "stays"]
@@ -135,7 +135,7 @@ def _chosen(source: Source, names: Iterable[str]) -> dict[str, list[Layout]]:
     found: dict[str, list[Layout]] = {}
     for name in names:
         try:
-            found[name] = [source.struct(name)]
+            found[name] = definitions(source, name)
         except NotFound:
             found[name] = []
     return found

@@ -6,6 +6,7 @@ structs, is walked once (`kitlib.dwarfindex`). pyelftools then reads the few ent
 
 from __future__ import annotations
 
+import gc
 import os
 import struct
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from elftools.common.exceptions import ELFError
 from elftools.dwarf.die import DIE
 
 from kitlib.dwarffind import Finder
-from kitlib.dwarfindex import AT_NAME, C_LANGUAGES, DebugInfo, Unit
+from kitlib.dwarfindex import AT_NAME, C_LANGUAGES, DebugInfo, Unit, string_at
 from kitlib.dwarflayout import LayoutReader
 from kitlib.dwarfnear import near_names
 from kitlib.dwarfscan import UnitScan, definitions
@@ -26,9 +27,12 @@ from kitlib.dwarfsections import read_sections
 from kitlib.dwarftypes import STRUCTS, text_of
 from kitlib.errors import NotFound, SourceError, near
 from kitlib.model import Layout
+from kitlib.source import distinct
 
 SMALL_BYTES = 8 << 20
 """A ``.debug_info`` up to this size is walked whole for near names (0.3 s)."""
+_WALKED_BYTES = 32 << 20
+"""One up to this size is walked whole for further definitions of a name (a second or two)."""
 _UNITS_A_READER = 64
 """Units read before pyelftools' caches are dropped, so that listing a vmlinux stays within a few 100 MB."""
 _DAMAGE = (ELFError, struct.error, ValueError, KeyError, IndexError, TypeError, AttributeError, AssertionError)
@@ -44,6 +48,18 @@ def _damage(label: str) -> Iterator[None]:
         raise SourceError(f"{label}: damaged DWARF ({what})") from None
 
 
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """No cyclic garbage collection for a moment: it would take a third of the time of listing a vmlinux."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
 class DwarfSource:
     """Structs, unions and classes of one ELF file; function-local ones too.
 
@@ -57,11 +73,11 @@ class DwarfSource:
         self.label = info.sections.label
         self._finder = Finder(info)
         self._reader = LayoutReader(info, self._find_definition)
-        self._names: dict[str, list[int]] | None = None
+        self._names: set[str] | None = None
 
     def names(self) -> list[str]:
         """Names of all structs, unions and classes, and of typedefs of unnamed ones; sorted, each once."""
-        return sorted(self._index())
+        return sorted(self._all_names())
 
     def struct(self, name: str) -> Layout:
         """The layout called `name` (``struct x``, ``union x`` and typedefs are understood).
@@ -85,6 +101,16 @@ class DwarfSource:
                 raise NotFound(f"'{wanted}' in {self.label} is a typedef of {text}; it is no struct")
             raise NotFound(f"no struct or union '{wanted}' in {self.label}{self._near(wanted)}")
 
+    def definitions(self, name: str) -> list[Layout]:
+        """All different layouts called `name`, the one that `struct` gives first.
+
+        In more than 32 MiB of DWARF (a vmlinux holds its headers' structs a thousand times) only that is given.
+        """
+        first = self.struct(name)
+        if len(self.info.sections.info) > _WALKED_BYTES:
+            return [first]
+        return distinct([first, *(x for x in self.structs() if (x.name, x.kind) == (first.name, first.kind))])
+
     def structs(self) -> Iterator[Layout]:
         """Every named layout in the file's order, equal ones once; those named by a typedef included.
 
@@ -96,8 +122,9 @@ class DwarfSource:
         reader = self._reader
         for count, unit in enumerate(self.info.units, 1):
             with _damage(self.label):
-                new = self._new_in(unit, ids, prints)
-                layouts = [_renamed(reader.layout(reader.at(offset)), name) for offset, name in new]
+                with _collector_paused():
+                    new = self._new_in(unit, ids, prints)
+                    layouts = [_renamed(reader.layout(reader.at(offset)), name) for offset, name in new]
             for layout in layouts:
                 if layout not in seen:
                     seen.add(layout)
@@ -129,20 +156,25 @@ class DwarfSource:
             if "::" not in name or self._reader.qualified(die) == name:
                 yield die
 
-    def _index(self) -> dict[str, list[int]]:
-        """Offsets of definitions by name, from one walk over the file."""
+    def _all_names(self) -> set[str]:
+        """Every name, from one walk over the file."""
         if self._names is None:
-            names: dict[str, list[int]] = {}
+            names: set[str] = set()
+            at_offsets: set[int] = set()
             with _damage(self.label):
                 for unit in self.info.units:
-                    scan = UnitScan(self.info, unit, {})
-                    given = scan.typedef_names()
-                    plain = self.info.language(unit) in C_LANGUAGES
-                    full = {} if plain else self.info.qualified_names(unit, scan.found)
-                    for die in definitions(scan.found):
-                        raw = given.get(die[0]) or (self.info.name(unit, scan.data, die) if plain else full.get(die[0]))
-                        if raw:
-                            names.setdefault(text_of(raw), []).append(die[0])
+                    with _collector_paused():
+                        scan = UnitScan(self.info, unit, {})
+                        names.update(text_of(name) for name in scan.typedef_names().values())
+                        if self.info.language(unit) in C_LANGUAGES:
+                            raw = {scan.raw_name(die) for die in definitions(scan.found)}
+                            at_offsets.update(name for name in raw if isinstance(name, int))
+                            names.update(text_of(name) for name in raw if isinstance(name, bytes))
+                        else:
+                            full = self.info.qualified_names(unit, scan.found)
+                            names.update(text_of(full[die[0]]) for die in definitions(scan.found) if die[0] in full)
+                names.update(text_of(string_at(self.info.sections.strings, offset)) for offset in at_offsets)
+            names.discard("")
             self._names = names
         return self._names
 
@@ -161,7 +193,7 @@ class DwarfSource:
 
     def _near(self, wanted: str) -> str:
         if self._names is not None or len(self.info.sections.info) <= SMALL_BYTES:
-            return near(wanted, self._index())
+            return near(wanted, self._all_names())
         return near_names(wanted, self._finder)
 
 

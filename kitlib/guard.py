@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Literal
 
@@ -12,7 +12,7 @@ from kitlib.errors import NotFound
 from kitlib.lines import Leaf, find_leaf, leaves, line_span, n_lines
 from kitlib.model import ABIS, Layout
 from kitlib.rules import Rule, RuleFile, StructRules
-from kitlib.source import Source
+from kitlib.source import Source, definitions
 
 Status = Literal["pass", "fail", "undecided", "skipped"]
 
@@ -53,12 +53,27 @@ class Report:
 def check(rules: RuleFile, source: Source, config: Mapping[str, str] | None = None) -> Report:
     """Evaluate all `rules` on `source`. `config` maps ``CONFIG_X`` to ``y``, ``m`` or a value, if known.
 
-    Raises `NotFound` for a struct that the source has not.
+    Where several layouts go by a struct's name, a rule must hold for each of them. Raises `NotFound` for a
+    struct that the source has not.
     """
     outcomes: list[Outcome] = []
     for group in rules.structs:
-        outcomes += evaluate(group, source.struct(group.struct), config)
+        layouts = definitions(source, group.struct)
+        each = zip(*(evaluate(group, layout, config) for layout in layouts), strict=True)
+        outcomes += (_worst(found, layouts) for found in each)
     return Report(rules.where, source.label, tuple(outcomes))
+
+
+_GRAVITY: tuple[Status, ...] = ("fail", "undecided", "pass", "skipped")
+
+
+def _worst(found: Sequence[Outcome], layouts: Sequence[Layout]) -> Outcome:
+    """The outcome that counts of those of one rule on several layouts."""
+    at = min(range(len(found)), key=lambda i: _GRAVITY.index(found[i].status))
+    if len(found) == 1 or found[at].status in ("pass", "skipped"):
+        return found[at]
+    which = f"definition {at + 1} of {len(found)} ({layouts[at].size} bytes): "
+    return replace(found[at], message=which + found[at].message)
 
 
 def evaluate(group: StructRules, layout: Layout, config: Mapping[str, str] | None = None) -> list[Outcome]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol, runtime_checkable
 
 from kitlib.errors import NotFound, near
 from kitlib.model import Layout
@@ -30,6 +30,35 @@ class Source(Protocol):
     def structs(self) -> Iterator[Layout]:
         """Every named layout, in the source's order; one name may come more than once."""
         ...
+
+
+@runtime_checkable
+class Finds(Protocol):
+    """A source that finds all layouts of one name without reading every struct."""
+
+    def definitions(self, name: str) -> list[Layout]:
+        """Layouts that differ, the one that ``struct`` gives first; raises as ``struct`` does."""
+        ...
+
+
+def definitions(source: Source, name: str) -> list[Layout]:
+    """All different layouts in `source` that go by `name`: two files of a program may each have a ``struct node``.
+
+    The one that ``source.struct`` gives is first. Raises `NotFound` if there is none.
+    """
+    if isinstance(source, Finds):
+        return source.definitions(name)
+    first = source.struct(name)
+    return distinct([first, *(x for x in source.structs() if (x.name, x.kind) == (first.name, first.kind))])
+
+
+def distinct(layouts: Iterable[Layout]) -> list[Layout]:
+    """`layouts` without those equal to an earlier one."""
+    found: list[Layout] = []
+    for layout in layouts:
+        if layout not in found:
+            found.append(layout)
+    return found
 
 
 class LayoutList:

@@ -18,13 +18,14 @@ from kitlib.diff import diff_layouts, diff_sources
 from kitlib.errors import DataError, NotFound, PlacementError, SourceError
 from kitlib.files import write_whole
 from kitlib.guard import Report, evaluate, outsiders
+from kitlib.kernels import open_kernel
 from kitlib.model import Layout
 from kitlib.rulefile import parse_rules
 from kitlib.rules import Rule, Scope, StructRules
 from kitlib.sarif import to_junit
 from kitlib.scan import ScanFilter, scan_source
 from kitlib.shorthand import make_layout
-from kitlib.source import LayoutList
+from kitlib.source import LayoutList, definitions
 from kitlib.sources import open_source
 
 HEAD = 'format = "kitlib-rules"\nversion = 1\n[[struct]]\nname = "file"\n'
@@ -269,3 +270,31 @@ def test_struct_names_of_the_shipped_sources_are_taken_with_the_keyword() -> Non
     rules = parse_rules(HEAD.replace('"file"', '"struct file"') + HOLDS)
     assert rules.structs[0].struct == "struct file"
     assert open_source("file-5.8").struct("struct file").name == "file"
+
+
+def test_every_definition_of_a_name_is_checked(compile_c: Callable[..., Path], tmp_path: Path) -> None:
+    one = compile_c("struct node { int a; long b; } x;", "-g", name="one")
+    two = compile_c("struct node { int a, c; long b, e; } y;", "-g", name="two")
+    both = str(tmp_path / "both.o")
+    subprocess.run(["ld", "-r", "-o", both, str(one), str(two)], check=True, timeout=60)
+    rules = tmp_path / "r.toml"
+    rules.write_text(HEAD.replace('"file"', '"node"') + '[[struct.rule]]\nkind = "size"\nmax_bytes = 16\n')
+    assert kitlib("check", str(rules), str(one)).returncode == 0
+    done = kitlib("check", str(rules), both)
+    assert done.returncode == 1
+    assert "definition 2 of 2 (24 bytes): struct node has 24 bytes, at most 16 allowed" in done.stdout
+    named, whole = (diff_sources(open_source(both), open_source(str(one)), names) for names in (("node",), ()))
+    assert [s.change for s in named.structs] == [s.change for s in whole.structs] == ["removed"]
+
+
+def test_two_structs_of_one_name_in_a_list_and_in_btf() -> None:
+    small, large = make_layout("a:8", "s"), make_layout("a:8 b:8", "s")
+    union = replace(small, kind="union")
+    listed = LayoutList((small, small, union, large), "two", "test")
+    assert definitions(listed, "s") == [small, large]
+    kernel = open_kernel("6.1")
+    found = definitions(kernel, "irq_info")
+    assert kernel.struct("irq_info") == found[0]
+    assert found == [x for x in kernel.structs() if x.name == "irq_info"]
+    assert len(found) == 3
+    assert len(definitions(kernel, "struct file")) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -110,6 +111,9 @@ class _Source:
         if name != self.layout.name:
             raise NotFound(f"no struct '{name}'")
         return self.layout
+
+    def structs(self) -> Iterator[Layout]:
+        return iter((self.layout,))
 
 
 def _one(layout: Layout) -> _Source:
