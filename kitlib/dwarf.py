@@ -121,10 +121,9 @@ class DwarfSource:
         seen: set[Layout] = set()
         reader = self._reader
         for count, unit in enumerate(self.info.units, 1):
-            with _damage(self.label):
-                with _collector_paused():
-                    new = self._new_in(unit, ids, prints)
-                    layouts = [_renamed(reader.layout(reader.at(offset)), name) for offset, name in new]
+            with _damage(self.label), _collector_paused():
+                new = self._new_in(unit, ids, prints)
+                layouts = [_renamed(reader.layout(reader.at(offset)), name) for offset, name in new]
             for layout in layouts:
                 if layout not in seen:
                     seen.add(layout)

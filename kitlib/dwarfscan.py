@@ -1,4 +1,4 @@
-"""All structs of a file, each once: a vmlinux repeats its 12,000 in 2,400 units, 600,000 times in all.
+"""All structs of a file, each once: a vmlinux repeats its 8,600 in 2,400 units, a million times in all.
 
 One walk lists them. Two entries whose *prints* are equal make equal layouts, so that only the first is handed
 to pyelftools. A print holds what layouts are compared by: name, kind, size, and of each member the name, the
@@ -8,8 +8,9 @@ definition and another does not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 from kitlib.dwarfindex import (
     AT_BYTE_SIZE,
@@ -17,7 +18,13 @@ from kitlib.dwarfindex import (
     AT_NAME,
     AT_SIBLING,
     AT_TYPE,
+    FORM_FLAG_PRESENT,
+    FORM_IMPLICIT,
+    FORM_REF4,
+    FORM_STRING,
+    FORM_STRP,
     STRUCT_TAGS,
+    STRX_FORMS,
     TAG_ENUM,
     TAG_TYPEDEF,
     Abbrev,
@@ -29,11 +36,12 @@ from kitlib.dwarfindex import (
     uleb,
 )
 
-_TAG_POINTERS = frozenset({0x0F, 0x10, 0x42, 0x1F})  # pointer, references, pointer to member
 _TAG_ARRAY, _TAG_SUBROUTINE = 0x01, 0x15
-_WITH_CHILDREN = frozenset({_TAG_ARRAY, _TAG_SUBROUTINE})
-_AT_DECL = frozenset({0x39, 0x3A, 0x3B, AT_SIBLING})  # column, file, line: differ from unit to unit
-_QUALIFIER_TAGS = frozenset({0x26, 0x35, 0x37, 0x47})  # const, volatile, restrict, atomic
+_TAG_POINTERS = frozenset({0x0F, 0x10, 0x42, 0x1F, _TAG_SUBROUTINE})  # what they refer to counts by name
+_TAG_QUALIFIERS = frozenset({0x26, 0x35, 0x37, 0x47})  # const, volatile, restrict, atomic
+_NAMED_TAGS = STRUCT_TAGS | {TAG_ENUM, TAG_TYPEDEF}
+_AT_DECL = frozenset({0x39, 0x3A, 0x3B, AT_SIBLING})  # column, file, line: they differ from unit to unit
+_LETTERS = {1: "B", 2: "H", 4: "I", 8: "Q"}
 _MAX_DEPTH = 100
 
 
@@ -44,8 +52,59 @@ def definitions(found: list[Found]) -> Iterator[Found]:
             yield die
 
 
+class _Reader(NamedTuple):
+    """How to take the attributes of one abbreviation at a stroke.
+
+    ``ident`` numbers tag, attributes and constants; ``unpack`` gives the values that count, behind a first
+    inline string if ``inline``, and takes ``size`` bytes. ``type_at`` and ``name_at`` are places among the values,
+    -1 without. ``unpack`` is None where forms vary in length: those are read one by one.
+    """
+
+    ident: int
+    tag: int
+    unpack: Callable[..., tuple[Any, ...]] | None
+    size: int
+    inline: bool
+    type_at: int
+    name_at: int
+    size_at: int
+    children: bool
+    abbrev: Abbrev
+
+
+def _reader(abbrev: Abbrev, ids: dict[Any, int], order: str) -> _Reader:
+    letters = ["<" if order == "little" else ">"]
+    kept: list[int] = []
+    constants: list[tuple[int, int]] = []
+    inline, simple = False, True
+    for at, (attribute, form, constant, width) in enumerate(abbrev.attrs):
+        unwanted = attribute in _AT_DECL
+        if form in (FORM_IMPLICIT, FORM_FLAG_PRESENT):
+            if not unwanted:
+                constants.append((attribute, constant))
+        elif form == FORM_STRING and at == 0 and attribute == AT_NAME:
+            inline = True
+        elif width < 0 or (attribute == AT_TYPE and form != FORM_REF4) or form in STRX_FORMS:
+            simple = False
+        elif unwanted or width not in _LETTERS:
+            simple = simple and unwanted
+            letters.append(f"{width}x")
+        else:
+            kept.append(attribute)
+            letters.append(_LETTERS[width])
+    shape = struct.Struct("".join(letters))
+    ident = ids.setdefault((abbrev.tag, tuple(kept), tuple(constants), inline), len(ids))
+    unpack = shape.unpack_from if simple else None
+    type_at, name_at, size_at = (_index(kept, wanted) for wanted in (AT_TYPE, AT_NAME, AT_BYTE_SIZE))
+    return _Reader(ident, abbrev.tag, unpack, shape.size, inline, type_at, name_at, size_at, abbrev.children, abbrev)
+
+
+def _index(kept: list[int], wanted: int) -> int:
+    return kept.index(wanted) if wanted in kept else -1
+
+
 class UnitScan:
-    """The types of one unit, as raw numbers."""
+    """The types of one unit, as raw numbers. ``ids`` gives equal parts of prints equal numbers over all units."""
 
     def __init__(self, info: DebugInfo, unit: Unit, ids: dict[Any, int]) -> None:
         self.info = info
@@ -53,76 +112,132 @@ class UnitScan:
         self.data = info.bytes_of(unit)
         self.found = info.scan(unit, self.data)
         self._table = info.table(unit)
+        self._readers: dict[int, _Reader] = {}
         self._ids = ids
         self._by_value: dict[int, int] = {}
         self._by_name: dict[int, int] = {}
 
+    def raw_name(self, die: Found) -> int | bytes:
+        """A struct's name as its place in ``.debug_str``, or its text; ``b""`` if it has none."""
+        reader, at = self._read(die[0] - self.unit.offset)
+        if reader.unpack is not None and reader.inline:
+            return self.data[at : self.data.index(0, at)]
+        if reader.unpack is not None and reader.name_at >= 0 and reader.abbrev.attrs[0][1] == FORM_STRP:
+            name: int = reader.unpack(self.data, at)[reader.name_at]
+            return name
+        return self.info.name(self.unit, self.data, die) or b""
+
     def typedef_names(self) -> dict[int, bytes]:
         """Names that typedefs give to unnamed structs, by the offset of the struct; the first one counts."""
-        unnamed = {die[0] for die in definitions(self.found) if not die[1].has(AT_NAME)}
+        unnamed = {die[0] - self.unit.offset for die in definitions(self.found) if not die[1].has(AT_NAME)}
         names: dict[int, bytes] = {}
-        if unnamed:
-            for die in self.found:
-                if die[1].tag == TAG_TYPEDEF:
-                    target = self._target_of(die)
-                    if target in unnamed:
-                        name = self.info.name(self.unit, self.data, die)
-                        if name is not None:
-                            names.setdefault(target, name)
+        for die in self.found if unnamed else ():
+            if die[1].tag == TAG_TYPEDEF:
+                target = self._target_of(die)
+                if target in unnamed:
+                    name = self.info.name(self.unit, self.data, die)
+                    if name:
+                        names.setdefault(target + self.unit.offset, name)
         return names
 
     def _target_of(self, die: Found) -> int:
-        """What a typedef refers to, through const and volatile; -1 for nothing in this unit."""
-        at, abbrev = die[0] - self.unit.offset, die[1]
+        """What a typedef refers to, through const and volatile, from the unit's start; -1 if it is not in it."""
+        place = die[0] - self.unit.offset
         for _ in range(_MAX_DEPTH):
-            values = attributes(self.data, uleb(self.data, at)[1], abbrev, self.info.order)
-            target = values.get(AT_TYPE)
-            if not isinstance(target, int) or not 0 < target < len(self.data):
-                return -1
-            abbrev = self._table[uleb(self.data, target)[0]]
-            if abbrev.tag not in _QUALIFIER_TAGS:
-                return target + self.unit.offset
-            at = target
+            reader, at = self._read(place)
+            if reader.unpack is not None and reader.type_at >= 0:
+                if reader.inline:
+                    at = self.data.index(0, at) + 1
+                place = reader.unpack(self.data, at)[reader.type_at]
+            else:
+                value = attributes(self.data, at, reader.abbrev, self.info.order).get(AT_TYPE)
+                if not isinstance(value, int) or not 0 < value < len(self.data):
+                    return -1
+                place = value
+            if self._read(place)[0].tag not in _TAG_QUALIFIERS:
+                return place
         return -1
+
+    def _read(self, place: int) -> tuple[_Reader, int]:
+        """The reader of the entry at `place`, and where its attributes begin."""
+        code, at = uleb(self.data, place)
+        reader = self._readers.get(code)
+        if reader is None:
+            reader = self._readers[code] = _reader(self._table[code], self._ids, self.info.order)
+        return reader, at
+
+    # -- prints -------------------------------------------------------------------------------------------------
 
     def print_of(self, die: Found) -> tuple[Any, ...]:
         """The print of a struct: equal prints make equal layouts."""
-        at = uleb(self.data, die[0] - self.unit.offset)[1]
-        own = self._fields(at, die[1], True, 0)
-        return (*own, *self._children(skip(self.data, at, die[1], self.info.order), die[1], True, 0))
+        parts: list[Any] = []
+        reader, at = self._read(die[0] - self.unit.offset)
+        at = self._take(reader, at, parts, True, 0)
+        if reader.children:
+            self._take_children(at, parts, True, 0)
+        return tuple(parts)
 
-    def _children(self, at: int, abbrev: Abbrev, by_value: bool, depth: int) -> list[Any]:
-        """Fields of the children that begin at `at`, theirs included."""
-        fields: list[Any] = []
-        if not abbrev.children:
-            return fields
+    def _take_children(self, at: int, parts: list[Any], by_value: bool, depth: int) -> None:
+        data, readers = self.data, self._readers
+        known = self._by_value if by_value else self._by_name
         level = 1
         while level:
-            code, at = uleb(self.data, at)
+            code = data[at]
             if code == 0:
+                at += 1
                 level -= 1
                 continue
-            child = self._table[code]
-            fields += self._fields(at, child, by_value, depth)
-            at = skip(self.data, at, child, self.info.order)
-            level += child.children
-        return fields
+            reader = readers.get(code) if code < 0x80 else None
+            if reader is None:
+                reader, at = self._read(at)
+            else:
+                at += 1
+            unpack, place = reader.unpack, reader.type_at
+            if unpack is None or place < 0 or reader.inline:
+                at = self._take(reader, at, parts, by_value, depth)
+            else:  # most members: the same as _take, without the call
+                values = unpack(data, at)
+                target = values[place]
+                parts.append(reader.ident)
+                parts += values
+                number = known.get(target)
+                parts[place - len(values)] = self.type_print(target, by_value, depth + 1) if number is None else number
+                at += reader.size
+            level += reader.children
 
-    def _fields(self, at: int, abbrev: Abbrev, by_value: bool, depth: int) -> list[Any]:
-        """Tag and attributes as raw numbers, without where it was written; types by their own prints."""
-        fields: list[Any] = [abbrev.tag]
-        for (attribute, form, _, _), value in zip(
-            abbrev.attrs, attributes(self.data, at, abbrev, self.info.order).values(), strict=True
-        ):
+    def _take(self, reader: _Reader, at: int, parts: list[Any], by_value: bool, depth: int) -> int:
+        """Add what counts of the attributes at `at` to `parts`; return the place behind them."""
+        if reader.unpack is None:
+            return self._take_slowly(reader, at, parts, by_value, depth)
+        parts.append(reader.ident)
+        if reader.inline:
+            end = self.data.index(0, at)
+            parts.append(self.data[at:end])
+            at = end + 1
+        values = reader.unpack(self.data, at)
+        parts += values
+        if reader.type_at >= 0:
+            target = values[reader.type_at]
+            parts[reader.type_at - len(values)] = self.type_print(target, by_value, depth + 1)
+        return at + reader.size
+
+    def _take_slowly(self, reader: _Reader, at: int, parts: list[Any], by_value: bool, depth: int) -> int:
+        parts.append(reader.tag)
+        values = attributes(self.data, at, reader.abbrev, self.info.order)
+        for attribute, form, _, _ in reader.abbrev.attrs:
+            value: Any = values[attribute]
             if attribute in _AT_DECL:
                 continue
             if attribute == AT_NAME:
-                value = self.info.string(self.unit, form, value)
-            elif attribute == AT_TYPE and isinstance(value, int):
-                inside = form != 0x10 and form != 0x20
-                value = self.type_print(value, by_value, depth + 1) if inside else value
-            fields += (attribute, value)
-        return fields
+                value = self._name(form, value)
+            elif attribute == AT_TYPE and form in (0x11, 0x12, 0x13, 0x14, 0x15):  # ref1 … ref_udata
+                value = self.type_print(value, by_value, depth + 1)
+            parts += (attribute, value)
+        return skip(self.data, at, reader.abbrev, self.info.order)
+
+    def _name(self, form: int, value: Any) -> Any:
+        """What stands for a name in a print: its place in ``.debug_str`` where that is stored, else its text."""
+        return value if form == FORM_STRP else self.info.string(self.unit, form, value)
 
     def type_print(self, place: int, by_value: bool, depth: int) -> int:
         """A number for the type at `place` in the unit; by value its size counts, otherwise only its name."""
@@ -132,26 +247,40 @@ class UnitScan:
             return known
         if depth > _MAX_DEPTH:
             raise ValueError("a type that refers to itself")
-        code, at = uleb(self.data, place)
-        abbrev = self._table[code]
-        tag = abbrev.tag
+        reader, at = self._read(place)
         key: tuple[Any, ...]
-        if tag in STRUCT_TAGS or tag in (TAG_ENUM, TAG_TYPEDEF):
-            values = attributes(self.data, at, abbrev, self.info.order)
-            name = next(
-                (self.info.string(self.unit, a[1], values[AT_NAME]) for a in abbrev.attrs if a[0] == AT_NAME), b""
-            )
-            key = (tag, name)
-            if by_value and tag == TAG_TYPEDEF:
-                target = values.get(AT_TYPE)
-                key = (tag, name, self.type_print(target, True, depth + 1) if isinstance(target, int) else 0)
-            elif by_value:
-                key = (tag, name, values.get(AT_BYTE_SIZE, -1))
+        if reader.tag in _NAMED_TAGS:
+            key = self._named_key(reader, at, by_value, depth)
         else:
-            inner = by_value and tag not in _TAG_POINTERS and tag != _TAG_SUBROUTINE
-            parts = self._fields(at, abbrev, inner, depth)
-            if tag in _WITH_CHILDREN:
-                parts += self._children(skip(self.data, at, abbrev, self.info.order), abbrev, inner, depth)
+            inner = by_value and reader.tag not in _TAG_POINTERS
+            parts: list[Any] = [inner]
+            at = self._take(reader, at, parts, inner, depth)
+            if reader.children:
+                self._take_children(at, parts, inner, depth)
             key = tuple(parts)
-        number = memo[place] = self._ids.setdefault((by_value, key), len(self._ids))
+        number = memo[place] = self._ids.setdefault(key, len(self._ids))
         return number
+
+    def _named_key(self, reader: _Reader, at: int, by_value: bool, depth: int) -> tuple[Any, ...]:
+        name: Any = b""
+        size = target = None
+        if reader.unpack is not None:
+            if reader.inline:
+                end = self.data.index(0, at)
+                name, at = self.data[at:end], end + 1
+            values = reader.unpack(self.data, at)
+            name = values[reader.name_at] if reader.name_at >= 0 else name
+            size = values[reader.size_at] if reader.size_at >= 0 else None
+            target = values[reader.type_at] if reader.type_at >= 0 else None
+        else:
+            raw = attributes(self.data, at, reader.abbrev, self.info.order)
+            form = next((form for attribute, form, _, _ in reader.abbrev.attrs if attribute == AT_NAME), FORM_STRING)
+            name = self._name(form, raw[AT_NAME]) if AT_NAME in raw else b""
+            size, target = raw.get(AT_BYTE_SIZE), raw.get(AT_TYPE)
+        if not by_value:
+            return "named", reader.tag, name
+        if reader.tag == TAG_TYPEDEF and isinstance(target, int):
+            return "typedef", name, self.type_print(target, True, depth + 1)
+        if size is None:  # the same for all of the abbreviation, or a declaration
+            return "held", reader.ident, name
+        return "held", reader.tag, name, size
