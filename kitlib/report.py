@@ -58,11 +58,24 @@ class PageExporter(HTMLExporter):  # type: ignore[misc]
         number = 0
         for cell in nb.cells:
             if cell.cell_type == "markdown":
-                cell.source = math_to_mathml(cell.source)
+                cell.source = links_to_pages(math_to_mathml(cell.source))
             for output in cell.get("outputs", ()):
                 number += PLOTLY_TYPE in output.get("data", {})
                 _convert(output, number)
         return nb, resources
+
+
+def links_to_pages(markdown: str) -> str:
+    """Links to notebooks become links to their pages, and links to ``../reports/`` those to pages beside.
+
+    >>> links_to_pages("[a](10_struct_file.ipynb) [b](../reports/index.html)")
+    '[a](10_struct_file.html) [b](index.html)'
+    """
+    return re.sub(r"\]\((?:\.\./reports/([\w.-]+)|([\w.-]+)\.ipynb)", _page_link, markdown)
+
+
+def _page_link(match: re.Match[str]) -> str:
+    return f"]({match[1] or match[2] + '.html'}"
 
 
 def _convert(output: Any, number: int) -> None:

@@ -36,10 +36,10 @@ class Table:
         with pd.option_context("display.max_colwidth", None):
             table = frame.to_html(index=False, border=0, escape=True, na_rep="–", justify="left", classes="kit-table")
         caption = f'<p class="kit-caption"><strong>{escape(self.title)}</strong> {badge_html(self.kind, self.note)}</p>'
-        return f"<style>{_badges()}</style>{caption}{table}"
+        return f"<style>{badge_style()}</style>{caption}{table}"
 
 
-def _badges() -> str:
+def badge_style() -> str:
     """The rules of the style sheet that a badge needs; a notebook has no other style sheet of the kit's."""
     named = (".kit-badge", ".kit-exact", ".kit-model", ".kit-measured")
     rules = [rule for rule in styles().splitlines() if rule.startswith(named)]

@@ -69,7 +69,8 @@ def _verdict(cold: list[float]) -> str:
 def _lines(more: list[str], fewer: list[str]) -> str:
     if not more and not fewer:
         return "Every path touches as many lines as before."
-    parts = [f"more lines in {listed(more)}"] * bool(more) + [f"{'fewer' if more else 'fewer lines'} in {listed(fewer)}"] * bool(fewer)
+    few = "fewer" if more else "fewer lines"
+    parts = [f"more lines in {listed(more)}"] * bool(more) + [f"{few} in {listed(fewer)}"] * bool(fewer)
     return f"An object touches {' and '.join(parts)}."
 
 

@@ -54,7 +54,7 @@ MM = {  # write_protect_seq, pgtables_bytes, map_count, page_table_lock, mmap_lo
     "mm-5.13-fixed": (248, 104, 112, 116, 120, 252),
 }
 LATER = {  # size and some offsets of later layouts, by gcc on x86-64; those of 6.5 are the commit's own
-    "file-6.5": (232, {"f_lock": 16, "f_mode": 20, "f_count": 24, "f_pos_lock": 32, "f_path": 152, "f_inode": 168, "f_op": 176}),
+    "file-6.5": (232, {"f_lock": 16, "f_mode": 20, "f_count": 24, "f_path": 152, "f_inode": 168, "f_op": 176}),
     "file-6.14": (184, {"f_ref": 0, "f_lock": 8, "f_mode": 12, "f_op": 16, "f_inode": 40, "f_owner": 128}),
     "file-6.15": (184, {"f_lock": 0, "f_mode": 4, "f_op": 8, "f_inode": 32, "f_owner": 56, "f_ref": 176}),
     "page_counter-6.0": (112, {"usage": 0, "high": 24, "max": 32, "watermark": 88, "parent": 104}),
