@@ -3,7 +3,7 @@
     python benchmarks/bench_score.py [--quick] [-o data/scores/NAME.json]
 
 Random orders of struct file and of one more struct run in three modes; the machine is calibrated first, on
-synthetic layouts that are not among those scored. Takes about five minutes; needs a quiet machine.
+synthetic layouts that are not among those scored. Takes about three minutes; needs a quiet machine.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
     machine = load_machine(options.machine) if options.machine else calibrate(tick=print).machine
-    full = Effort(samples=16, sample_ms=20, rounds=3, sweep=False, limit_s=240)
+    full = Effort(samples=12, sample_ms=12, rounds=3, sweep=False, limit_s=240)
     effort = Effort(samples=8, sample_ms=8, rounds=1, sweep=False, limit_s=120) if options.quick else full
     modes = []
     for source, struct, profile_name, patched in CASES:
@@ -46,8 +46,8 @@ def main() -> None:
                 rho = "nothing to rank" if result.spearman is None else f"Spearman {result.spearman:.3f}"
                 sign = "" if result.sign_right is None else f", sign right in {100 * result.sign_right:.1f} %"
                 print(
-                    f"{struct} {mode} ({result.state}, {result.rounds} of {result.rounds_in_all} rounds): {rho}{sign} of "
-                    f"{result.decided} pairs; spread {result.spread_ns:.2f}, noise {result.noise_ns:.2f} ns"
+                    f"{struct} {mode} {result.state} ({result.rounds} of {result.rounds_in_all} rounds): {rho}{sign} "
+                    f"of {result.decided} pairs; spread {result.spread_ns:.2f}, noise {result.noise_ns:.2f} ns"
                 )
                 modes.append(result)
     numbers = {key: number.value for key, number in machine.numbers.items()}

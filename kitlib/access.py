@@ -228,13 +228,25 @@ def profile_for(layout: Layout, name: str | None = None) -> Profile:
     if name is not None:
         return load_profile(name)
     fitting = [p for p in map(load_profile, shipped()) if p.struct == layout.name]
+    # struct_file is about the struct; the other profiles of the same struct are single benchmarks or versions
+    fitting.sort(key=lambda p: p.name not in (layout.name, f"struct_{layout.name}"))
+    for profile in fitting:
+        if _fits(profile, layout):
+            return profile
     if fitting:
-        # struct_file is about the struct; the other profiles of the same struct are single benchmarks
-        return min(fitting, key=lambda p: p.name not in (layout.name, f"struct_{layout.name}"))
+        locate(fitting[0], layout)  # says which member is missing
     raise NotFound(
         f"no shipped profile is for {layout.title}: write one and give it with --profile "
         f"(shipped: {', '.join(shipped())})"
     )
+
+
+def _fits(profile: Profile, layout: Layout) -> bool:
+    try:
+        locate(profile, layout)
+    except NotFound:
+        return False
+    return True
 
 
 def profile_from(record: Mapping[str, Any], name: str, where: str) -> Profile:

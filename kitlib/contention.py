@@ -4,8 +4,9 @@ All CPUs run the same cycle of path runs out of step; every phase between two of
 
 1. A cycle takes C = Σ (think + wait of each run). If a CPU last used a line d ns ago, the chance that *one*
    other has written it since is Σ_j min(d, g_j) / C, g_j being the times between successive writes of the
-   line in a cycle (the share of phases in which a window of length d holds a write). With N − 1 others
-   that are independent: 1 − (1 − p)^(N − 1).
+   line in a cycle (the share of phases in which a window of length d holds a write). The CPU the line came
+   from had just used it; the other N − 2 may have been in the queue behind the request as well, so for them
+   the window starts where the wait did. Independent: 1 − (1 − p_1) (1 − p_2)^(N − 2).
 2. A use that finds the line gone waits for a move: T, and the requests in front of it. A CPU that arrives
    sees the queue the other N − 1 make (arrival theorem, Reiser and Lavenberg 1980; approximation of
    Bard 1979 and Schweitzer 1979): R = T (1 + (N − 1) v R / C), v moves of that line a cycle.
@@ -53,6 +54,7 @@ class Tables:
     writes: NDArray[np.bool_]
     plain: NDArray[np.bool_]
     owned: NDArray[np.bool_]
+    again: NDArray[np.int64]
     touch: NDArray[np.int64]
     write: NDArray[np.int64]
     earlier: Floats
@@ -78,6 +80,7 @@ def tables(view: Traffic) -> Tables:
         writes=np.asarray([e.writes for e in events]),
         plain=np.asarray([e.plain for e in events]),
         owned=np.asarray([e.owned for e in events]),
+        again=np.asarray([e.again for e in events]),
         touch=_padded([e.touchers for e in events]),
         write=_padded([e.writers for e in events]),
         earlier=(same & (order[:, None] < order)).astype(float),
@@ -94,9 +97,12 @@ def _padded(rows: Sequence[Sequence[int]]) -> NDArray[np.int64]:
     return np.asarray([[*row, *[row[-1]] * (width - len(row))] for row in rows])
 
 
-def solve(view: Traffic, think: Floats, cpus: Floats, move: Floats, *, upgrade: float, overlap: float) -> Waits:
+def solve(
+    view: Traffic, think: Floats, cpus: Floats, move: Floats, *, upgrade_ns: float, overlap: float, atomic_ns: float
+) -> Waits:
     """Waits of every event. ``think`` ns from the end of a run's waiting to the next run, ``cpus`` that share
-    the object and ``move`` ns for a line are arrays of one shape. See the module's text for the method."""
+    the object and ``move`` ns for a line are arrays of one shape; a line
+    used again after an atomic of the same run can be lost for ``atomic_ns``. See the module's text for the method."""
     import numpy as np
 
     shape = think.shape
@@ -104,10 +110,11 @@ def solve(view: Traffic, think: Floats, cpus: Floats, move: Floats, *, upgrade: 
         return Waits(np.zeros((*shape, 0)), np.zeros(shape), np.zeros(shape))
     t = tables(view)
     others = np.maximum(cpus - 1, 0)[..., None]
+    upgrade = np.minimum(upgrade_ns / move, 1.0)[..., None]
     wait = np.broadcast_to(0.5 * move[..., None] * (others > 0), (*shape, view.cycle)).copy()
     residence = np.broadcast_to(move[..., None], (*shape, t.by_line.shape[1])).copy()
     for _ in range(ROUNDS):
-        length, written, touched = _chances(t, think, wait, others)
+        length, written, touched = _chances(t, think, wait, others, atomic_ns)
         moves = _moves(t, written, touched, others, upgrade, overlap)
         visits = moves @ t.by_line
         fresh = move[..., None] * (1 + others * visits * residence / length[..., None])
@@ -122,7 +129,7 @@ def solve(view: Traffic, think: Floats, cpus: Floats, move: Floats, *, upgrade: 
     return Waits(event_ns, moves.sum(axis=-1), np.minimum(busy, 1.0))
 
 
-def _chances(t: Tables, think: Floats, wait: Floats, others: Floats) -> tuple[Floats, Floats, Floats]:
+def _chances(t: Tables, think: Floats, wait: Floats, others: Floats, atomic_ns: float) -> tuple[Floats, Floats, Floats]:
     """Cycle length, and the chances that others wrote or touched the line since."""
     import numpy as np
 
@@ -132,19 +139,24 @@ def _chances(t: Tables, think: Floats, wait: Floats, others: Floats) -> tuple[Fl
     done = start + wait
     since = start[..., t.turn] - done[..., t.last]
     since = np.where(t.last >= t.turn, since + length[..., None], since)
+    since = np.where(t.again > 0, t.again * atomic_ns, since)
+    queued = since + np.where(t.again > 0, 0.0, wait[..., t.last])
     found = []
     for index in (t.write, t.touch):
         times = done[..., index]
         gaps = np.diff(times, axis=-1, append=times[..., :1] + length[..., None, None])
-        one = np.minimum(gaps, since[..., None]).sum(axis=-1) / length[..., None]
-        found.append(1 - (1 - np.clip(one, 0, 1)) ** others)
+        one, another = (
+            np.clip(np.minimum(gaps, window[..., None]).sum(axis=-1) / length[..., None], 0, 1)
+            for window in (since, queued)
+        )
+        found.append(1 - (1 - one) ** np.minimum(others, 1) * (1 - another) ** np.maximum(others - 1, 0))
     return length, found[0], found[1]
 
 
-def _moves(t: Tables, written: Floats, touched: Floats, others: Floats, upgrade: float, overlap: float) -> Floats:
+def _moves(t: Tables, written: Floats, touched: Floats, others: Floats, upgrade: Floats, overlap: float) -> Floats:
     """Moves each event waits for. A use that only reads, or reads first, misses if the line was written; one
     that starts with a write also if it was read, or was not exclusive before. A read that is followed by a
-    write then makes the line exclusive: `upgrade` of a move after a miss (the request to own it is on its way
+    write then makes the line exclusive: `upgrade` moves after a miss (the request to own it is on its way
     by then) and a whole one if others have read it since. A miss beside an earlier one of its group costs
     `overlap` of a move."""
     import numpy as np

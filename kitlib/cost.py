@@ -129,7 +129,8 @@ class Model:
         factors = np.asarray([self._spread(r) for r in self.traffic.reach])
         both = np.asarray([r.both for r in self.traffic.reach])
         scale = np.minimum(far / self.machine["dram_ns"], 1.0)
-        return self.hot() + far[..., None] * factors + (self.machine["both_halves_ns"] * scale)[..., None] * both
+        halves = (self.machine["both_halves_ns"] * scale)[..., None] * both
+        return np.asarray(self.hot() + far[..., None] * factors + halves, dtype=np.float64)
 
     def _spread(self, reach: Reach) -> float:
         """How many latencies a run waits for its lines: 1 + ω (H_n − 1), pairs counted as far as they act."""
@@ -167,8 +168,9 @@ class Model:
             think,
             n,
             move_ns(self.machine, n),
-            upgrade=self.machine["upgrade"],
+            upgrade_ns=self.machine["upgrade_ns"],
             overlap=self.machine["move_overlap"],
+            atomic_ns=self.machine["atomic_ns"],
         )
         path_ns = np.broadcast_to(hot, (*n.shape, len(hot))).copy()
         for i, event in enumerate(view.events):
@@ -210,11 +212,16 @@ def retries(profile: Profile, busy: Floats, cpus: Floats) -> Floats:
 
 
 def latency_ns(machine: Machine, footprint_bytes: ArrayLike) -> Floats:
-    """Mean latency in ns of a random access to a working set: each cache holds the share that fits in it."""
+    """Mean latency in ns of an access to a working set whose objects are used in turn, in random order.
+
+    What does not fit in a cache is gone before it is used again (least recently used); as replacement is
+    not quite that, hits die out between one and two cache sizes. Measured: beyond L3 the number of lines an
+    object has in use makes no difference.
+    """
     import numpy as np
 
     size = np.maximum(np.asarray(footprint_bytes, dtype=np.float64), 1.0)
-    held = [np.minimum(1.0, machine[f"{level}_bytes"] / size) for level in ("l1", "l2", "l3")]
+    held = [np.clip(2.0 - size / machine[f"{level}_bytes"], 0.0, 1.0) for level in ("l1", "l2", "l3")]
     inside = np.zeros_like(size)
     total = np.zeros_like(size)
     for share, level in zip(held, ("l1", "l2", "l3"), strict=True):

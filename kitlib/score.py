@@ -33,7 +33,9 @@ GROUP_PCT = 12.0
 """Rounds whose level lies within this of each other count as one state of the machine (see `states_of`)."""
 LEAST_ROUNDS = 6
 SURE_Z = 3.0
-"""A pair of layouts is decided if their measured difference is above this many standard errors."""
+DECIDED_PCT = 1.0
+"""A pair of layouts is decided if their measured difference is above `SURE_Z` standard errors and `DECIDED_PCT` of the
+cost: a tenth of a nanosecond can be certain, and still be nothing to choose a layout by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +121,32 @@ def score_mode(
     with compiled(program_text(plan.program)) as program:
         for start in range(effort.rounds):
             readings += run_plan(program, spec, plan, every, profile, here, effort, seed=seed + start, tick=tick)
-    predicted = [predict(layout, profile, machine, spec) for layout in every]
-    return [
-        _mode_score(profile.struct, spec, state, rows, len(readings) // len(every), list(layouts), predicted)
-        for state, rows in states_of(readings, len(every))
-    ]
+    found = []
+    for rows in states_of(readings, len(every)):
+        state, predicted = predict_state(every, profile, machine, spec, float(rows.mean()))
+        found.append(
+            _mode_score(profile.struct, spec, state, rows, len(readings) // len(every), list(layouts), predicted)
+        )
+    return found
+
+
+def predict_state(
+    layouts: Sequence[Layout], profile: Profile, machine: Machine, spec: ModeSpec, level_ns: float
+) -> tuple[str, list[float]]:
+    """Predictions for the state of the machine whose mean is nearer to the measured `level_ns`.
+
+    A hypervisor can place two CPUs of a guest on neighbouring cores or far apart; the machine profile has a move
+    for either. One yes-or-no is taken from the measurement this way, for all layouts alike.
+    """
+    if spec.mode != "shared" or machine["dirty_far_ns"] == machine["dirty_near_ns"]:
+        return "", [predict(layout, profile, machine, spec) for layout in layouts]
+    far = machine.with_values(dirty_near_ns=machine["dirty_far_ns"])
+    found = {
+        "CPUs near": [predict(layout, profile, machine, spec) for layout in layouts],
+        "CPUs far": [predict(layout, profile, far, spec) for layout in layouts],
+    }
+    name = min(found, key=lambda key: abs(sum(found[key]) / len(layouts) - level_ns))
+    return name, found[name]
 
 
 def predict(layout: Layout, profile: Profile, machine: Machine, spec: ModeSpec) -> float:
@@ -140,12 +163,13 @@ def predict(layout: Layout, profile: Profile, machine: Machine, spec: ModeSpec) 
     return float(model.at_working_set(spec.objects))
 
 
-def states_of(readings: Sequence[Reading], layouts: int) -> list[tuple[str, Any]]:
+def states_of(readings: Sequence[Reading], layouts: int) -> list[Any]:
     """Rounds grouped by the state of the machine, each group an array (rounds × layouts) in ns.
 
     A hypervisor can put two CPUs of a guest on neighbouring cores or far apart, for seconds at a time; a move
     then costs several times as much, so such rounds are other measurements, not outliers. Rounds are sorted
-    by level and split at jumps above `GROUP_PCT`; groups of fewer than `LEAST_ROUNDS` rounds are transitions.
+    by level and split where they leave `GROUP_PCT` of the group's lowest; groups of fewer than
+    `LEAST_ROUNDS` rounds are transitions.
     """
     import numpy as np
 
@@ -154,12 +178,10 @@ def states_of(readings: Sequence[Reading], layouts: int) -> list[tuple[str, Any]
     order = np.argsort(level)
     groups: list[list[int]] = [[int(order[0])]]
     for i in order[1:]:
-        if level[i] > level[groups[-1][-1]] * (1 + GROUP_PCT / 100):
+        if level[i] > level[groups[-1][0]] * (1 + GROUP_PCT / 100):
             groups.append([])
         groups[-1].append(int(i))
-    kept = [sorted(g) for g in groups if len(g) >= LEAST_ROUNDS]
-    names = ["near", "far", *(f"state {k}" for k in range(3, 9))] if len(kept) > 1 else ["all"]
-    return [(name, grid[rows]) for name, rows in zip(names, kept, strict=False)]
+    return [grid[sorted(g)] for g in groups if len(g) >= LEAST_ROUNDS]
 
 
 def _mode_score(
@@ -186,20 +208,30 @@ def _mode_score(
     guess = np.asarray(predicted)
     ranked = float(spearmanr(guess, middle)[0]) if exceeds and guess.std() > 0 else None
     gap, sure = middle[:, None] - middle, SURE_Z * np.sqrt(error[:, None] ** 2 + error**2)
+    sure = np.maximum(sure, DECIDED_PCT / 100 * float(np.median(middle)))
     above = np.triu(np.abs(gap) > sure, 1)
     right = np.sign(np.round(guess[:, None] - guess, 9)) == np.sign(gap)
     decided = int(above.sum())
     return ModeScore(
-        struct, spec.mode, spec.threads, state, len(flat), rounds_in_all,
+        struct,
+        spec.mode,
+        spec.threads,
+        state,
+        len(flat),
+        rounds_in_all,
         tuple(
             Point(label, float(m), float(e), float(p))
             for label, m, e, p in zip(labels, middle, error, predicted, strict=True)
         ),
-        spread, noise, ranked, decided, len(labels) * (len(labels) - 1) // 2,
+        spread,
+        noise,
+        ranked,
+        decided,
+        len(labels) * (len(labels) - 1) // 2,
         float(right[above].mean()) if exceeds and decided else None,
         # Spearman-Brown: what a perfect model would reach against medians of all rounds
         math.sqrt(max(2 * half / (1 + half), 0.0)) if exceeds and half > -1 else None,
-    )  # fmt: skip
+    )
 
 
 # -- files ---------------------------------------------------------------------------------------------

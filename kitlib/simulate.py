@@ -12,7 +12,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from kitlib.access import Profile, locate
+from kitlib.access import ATOMIC, Profile, locate
 from kitlib.cost import move_ns
 from kitlib.machine import Machine
 from kitlib.model import Layout
@@ -51,7 +51,6 @@ class _Bus:
 
     cpus: int
     move: float
-    upgrade: float
     lines: dict[int, _Line] = field(default_factory=dict)
     moves: int = 0
 
@@ -65,11 +64,11 @@ class _Bus:
     def request(self, cpu: int, number: int, now: float, write: bool) -> float:
         """Time at which `cpu` may use the line; the line changes hands meanwhile."""
         line = self.line(number)
-        if write:
-            if line.write_from[cpu] <= now < line.write_until[cpu]:
-                return now
-        elif line.read_from[cpu] <= now < line.read_until[cpu]:
-            return now
+        since, until = line.write_from[cpu], line.write_until[cpu]
+        if not write and not since < until:
+            since, until = line.read_from[cpu], line.read_until[cpu]
+        if max(now, since) < until:
+            return max(now, since)  # here already, or on its way
         start = max(now, line.free)
         takes = self.move
         lost = start + HOLD * takes
@@ -123,7 +122,7 @@ class _Simulation:
     def __init__(self, turns: Sequence[Sequence[_Use]], machine: Machine, cpus: int, work_ns: float, seed: int) -> None:
         self.turns, self.machine, self.cpus, self.work_ns = turns, machine, cpus, work_ns
         self.dice = random.Random(seed)
-        self.bus = _Bus(cpus, float(move_ns(machine, cpus)), machine["upgrade"])
+        self.bus = _Bus(cpus, float(move_ns(machine, cpus)))
         self.retries = 0
 
     def go(self, runs: int) -> Simulated:
@@ -158,18 +157,28 @@ class _Simulation:
         """Do the reads that can overlap, or one write; returns the next position and the time it is reached."""
         use = uses[position]
         if use.op == "read":
-            then, first = now, True
-            overlap = self.machine["move_overlap"]
+            lines: list[int] = []
+            start = position
             while position < len(uses) and uses[position].op == "read":
-                for line in uses[position].lines:
-                    done = self.bus.request(cpu, line, now, write=False)
-                    wait = done - now
-                    if wait > 0:
-                        then = max(then, done) if first else max(then, done) + overlap * min(wait, then - now)
-                        first = False
+                lines += [line for line in uses[position].lines if line not in lines]
                 position += 1
-            return position, then
+            # a write to the line that follows in the run asks to own it while the read is under way
+            owned = {line for u in _until_atomic(uses, start) for line in u.lines}
+            waits = [self.bus.request(cpu, line, now, write=line in owned) - now for line in lines]
+            longest = max(waits)
+            return position, now + longest + self.machine["move_overlap"] * (sum(waits) - longest)
         done = max(self.bus.request(cpu, line, now, write=True) for line in use.lines)
-        if use.op == "write":
-            return position + 1, now if position + 1 == len(uses) else done
+        if use.op == "write":  # the store buffer empties before the next atomic: measured, a store waits for its line
+            return position + 1, done
         return position + 1, done + self.machine["atomic_ns"]
+
+
+def _until_atomic(uses: Sequence[_Use], position: int) -> list[_Use]:
+    """Writes that follow `position` in the run, up to and with the next atomic."""
+    found = []
+    for use in uses[position:]:
+        if use.op != "read":
+            found.append(use)
+        if use.op in ATOMIC:
+            break
+    return found

@@ -23,6 +23,7 @@ class Event:
     reads the line before anything else, and whether it writes it at all; ``plain`` that it writes it without
     an atomic. ``last`` is the turn of this CPU's use before, and ``owned`` whether that left the line
     exclusive here. ``touchers`` and ``writers`` are all turns in which a CPU touches or writes the line.
+    ``again`` is above 0 for a use of the line later in the same run: the atomics that lie between.
     """
 
     turn: int
@@ -36,6 +37,7 @@ class Event:
     owned: bool
     touchers: tuple[int, ...]
     writers: tuple[int, ...]
+    again: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,19 +130,19 @@ class _Use:
 
 
 def _uses(steps: Sequence[Placed], grain_bytes: int, phase: int) -> list[_Use]:
-    """A run's lines in the order of first use."""
-    found: dict[int, _Use] = {}
+    """A run's lines in the order of first use, once for each group in which the line is used."""
+    found: dict[tuple[int, int], _Use] = {}
     group = 0
     for step in steps:
         atomic = step.access.op in ATOMIC
         for line in lines_of(step, grain_bytes, phase):
-            old = found.get(line)
+            old = found.get((line, group))
             # A compare-exchange loop loads first, but the exchange asks for the line at the same time.
             reads = step.access.op == "read"
             if old is None:
-                found[line] = _Use(line, group, reads, step.access.writes, not atomic)
+                found[line, group] = _Use(line, group, reads, step.access.writes, not atomic)
             elif step.access.writes:
-                found[line] = _Use(line, old.group, old.reads_first, True, old.plain and not atomic)
+                found[line, group] = _Use(line, group, old.reads_first, True, old.plain and not atomic)
         group += atomic
     return list(found.values())
 
@@ -156,11 +158,15 @@ def _events(uses: Sequence[Sequence[_Use]], path_of: Sequence[int]) -> list[Even
                 writers.setdefault(use.line, []).append(turn)
     events: list[Event] = []
     for turn, run in enumerate(uses):
+        before: dict[int, _Use] = {}
         for use in run:
             if use.line not in writers:
                 continue
-            touch, write = tuple(touchers[use.line]), tuple(writers[use.line])
-            last = next(t for g in range(1, cycle + 1) if (t := (turn - g) % cycle) in touch)
+            touch, write = tuple(sorted(set(touchers[use.line]))), tuple(sorted(set(writers[use.line])))
+            earlier = before.get(use.line)
+            last = turn if earlier else next(t for g in range(1, cycle + 1) if (t := (turn - g) % cycle) in touch)
+            again = use.group - earlier.group if earlier else 0
+            owned = earlier.writes if earlier else last in write
             events.append(
                 Event(
                     turn,
@@ -171,11 +177,13 @@ def _events(uses: Sequence[Sequence[_Use]], path_of: Sequence[int]) -> list[Even
                     use.writes,
                     use.plain and use.writes,
                     last,
-                    last in write,
+                    owned,
                     touch,
                     write,
+                    again,
                 )
             )
+            before[use.line] = use
     return events
 
 

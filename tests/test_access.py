@@ -66,14 +66,14 @@ def test_a_profile_is_read_with_its_rates_and_workload() -> None:
     ],
 )
 def test_a_wrong_profile_is_refused_with_the_place(old: str, new: str, says: str) -> None:
-    with pytest.raises(DataError, match="ring.toml") as caught:
+    with pytest.raises(DataError, match=r"ring.toml") as caught:
         read(GOOD.replace(old, new, 1))
     assert says in str(caught.value)
 
 
 def test_a_member_that_is_not_there_is_named_with_near_ones() -> None:
     layout = make_layout("heads:8 tail:8", "ring")
-    with pytest.raises(NotFound, match="profile ring, path push: no member 'head'.*did you mean heads"):
+    with pytest.raises(NotFound, match=r"profile ring, path push: no member 'head'.*did you mean heads"):
         locate(read(GOOD), layout)
 
 
@@ -93,12 +93,14 @@ def test_places_follow_the_layout() -> None:
 def test_shipped_profiles_fit_their_shipped_layouts(name: str) -> None:
     profile = load_profile(name)
     sources = {
+        "struct_file_2025": ("file-6.15",),
         "file": ("file-5.8", "file-5.8-patch"),
         "mm_struct": ("mm-5.12", "mm-5.13-seq", "mm-5.13-fixed"),
         "inode": ("inode-4.16",),
         "dentry": ("linux-6.1",),
-    }[profile.struct]
-    for source in sources:
+        "page_counter": ("page_counter-6.0",),
+    }
+    for source in sources.get(name) or sources[profile.struct]:
         places = locate(profile, open_source(source).struct(profile.struct))
         assert set(places) == {p.name for p in profile.paths}
     assert all(a.evidence for p in profile.paths for a in p.accesses)

@@ -63,7 +63,7 @@ def test_a_writer_that_is_never_fast_enough_to_repeat_moves_the_line_every_time(
     found = Model(at(a=0), profile((("a", "add"),)), MACHINE).shared(2, 500.0)
     assert float(found.moves) == pytest.approx(1.0, abs=0.05)
     wait = float(found.ns) - MACHINE["run_ns"] - MACHINE["atomic_ns"]
-    assert MACHINE["dirty_near_ns"] <= wait < 1.1 * MACHINE["dirty_near_ns"]
+    assert wait == pytest.approx(MACHINE["dirty_near_ns"], rel=0.1)
 
 
 def test_many_cpus_are_limited_by_the_line() -> None:
@@ -134,7 +134,7 @@ def test_a_sweep_equals_its_single_points() -> None:
 
 
 def test_a_missing_member_is_an_error() -> None:
-    with pytest.raises(NotFound, match="f_count"):
+    with pytest.raises(NotFound, match=r"path fget: no member .f_mode."):
         cost(make_layout("f_cont:8", "file"), load_profile("struct_file"), MACHINE)
 
 

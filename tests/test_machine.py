@@ -52,7 +52,7 @@ def test_kunpeng_moves_pairs_as_one() -> None:
     ],
 )
 def test_a_wrong_machine_is_refused(change: dict[str, object], says: str) -> None:
-    with pytest.raises(DataError, match="m.toml|machine m") as caught:
+    with pytest.raises(DataError, match=r"m.toml|machine m") as caught:
         machine_from({**GOOD, **change}, "m", "m.toml")
     assert says in str(caught.value)
 

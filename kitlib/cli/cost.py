@@ -2,32 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
+from kitlib.cli.after import after_layout
 from kitlib.cli.common import emit, format_option
-from kitlib.errors import DataError, NotFound
-from kitlib.model import Layout
-
-
-def after_layout(text: str | None, struct: str, base: Layout) -> Layout | None:
-    """What ``--after`` names: a scenario file, or another source with that struct."""
-    if text is None:
-        return None
-    file = Path(text)
-    if file.suffix == ".json" and file.is_file():
-        from kitlib.scenario import FORMAT, Scenario
-
-        content = file.read_text(encoding="utf-8", errors="replace")
-        if FORMAT in content[:400]:
-            return Scenario.from_json(content, file.name).layout
-    from kitlib.sources import open_source
-
-    found = open_source(text).struct(struct)
-    if found.kind != base.kind:
-        raise DataError(f"--after {text}: {found.title} is no {base.kind}")
-    return found
+from kitlib.errors import NotFound
 
 
 def _machine_option(command: click.decorators.FC) -> click.decorators.FC:

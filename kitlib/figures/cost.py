@@ -30,25 +30,41 @@ def cost_by_path(before: Cost, after: Cost | None = None, *, title: str = "") ->
         f" → {after.shared_ns:.0f} ns" if after else " ns"
     )
     fig = figure(
-        title or f"Cost by path, {before.cpus} CPUs share the object", "model", f"Bars of predicted ns per run. {told}.",
-        height=150 + 46 * len(before.paths), min_width=760,
-    )  # fmt: skip
+        title or f"Cost by path, {before.cpus} CPUs share the object",
+        "model",
+        f"Bars of predicted ns per run. {told}.",
+        height=150 + 46 * len(before.paths),
+        min_width=760,
+    )
     for panel, (field, label) in enumerate(MODES, 1):
         axis = "" if panel == 1 else str(panel)
         for name, side, color, pattern in sides:
             fig.add_bar(
-                y=[safe(p.name) for p in side.paths], x=[getattr(p, field) for p in side.paths], orientation="h",
-                name=name, legendgroup=name, showlegend=panel == 1, xaxis=f"x{axis}", yaxis=f"y{axis}",
+                y=[safe(p.name) for p in side.paths],
+                x=[getattr(p, field) for p in side.paths],
+                orientation="h",
+                name=name,
+                legendgroup=name,
+                showlegend=panel == 1,
+                xaxis=f"x{axis}",
+                yaxis=f"y{axis}",
                 marker={"color": color, "pattern": {"shape": pattern, "fgcolor": INK}},
                 customdata=[[p.lines, p.share] for p in side.paths],
                 hovertemplate=f"%{{y}}, {label}, {name}: %{{x:.1f}} ns<br>%{{customdata[0]:.1f}} lines a run, "
                 "%{customdata[1]:.0%} of the runs<extra></extra>",
-            )  # fmt: skip
+            )
         left = (panel - 1) / 3
-        fig.update_layout({
-            f"xaxis{axis}": {"domain": [left + 0.02, left + 0.3], "anchor": f"y{axis}", "title": {"text": f"{label}, ns per run"}, "rangemode": "tozero"},
-            f"yaxis{axis}": {"anchor": f"x{axis}", "autorange": "reversed", "showticklabels": panel == 1},
-        })  # fmt: skip
+        fig.update_layout(
+            {
+                f"xaxis{axis}": {
+                    "domain": [left + 0.02, left + 0.3],
+                    "anchor": f"y{axis}",
+                    "title": {"text": f"{label}, ns per run"},
+                    "rangemode": "tozero",
+                },
+                f"yaxis{axis}": {"anchor": f"x{axis}", "autorange": "reversed", "showticklabels": panel == 1},
+            }
+        )
     fig.update_layout(barmode="group")
     return fig
 
@@ -74,14 +90,20 @@ def scaling(
     fig = figure(f"Sharing between more CPUs, {machine.name}", "model", f"{words}.", min_width=520)
     for (name, _, color, dash), ns in zip(sides, costs, strict=True):
         fig.add_scatter(
-            x=n, y=ns, name=name, mode="lines+markers", line={"color": color, "dash": dash, "width": 3}, marker={"size": 8},
+            x=n,
+            y=ns,
+            name=name,
+            mode="lines+markers",
+            line={"color": color, "dash": dash, "width": 3},
+            marker={"size": 8},
             hovertemplate=f"{name}, %{{x}} CPUs: %{{y:.1f}} ns<extra></extra>",
-        )  # fmt: skip
+        )
     if machine.max_cpus < max(cpus):
         fig.add_vline(
-            x=machine.max_cpus, line={"color": GREY, "dash": "dot"},
+            x=machine.max_cpus,
+            line={"color": GREY, "dash": "dot"},
             annotation={"text": f"the machine has {machine.max_cpus}", "font": {"color": GREY}},
-        )  # fmt: skip
+        )
     fig.update_xaxes(
         type="log",
         dtick=0.30103,
@@ -105,28 +127,45 @@ def trade_off_map(result: TradeOff, *, machine: str = "", measured: Measurement 
     where = f" on {machine}" if machine else ""
     pays = 100 * float(np.mean(result.delta_ns < 0))
     fig = figure(
-        f"When does it pay? {result.cpus} CPUs{where}", "model",
-        f"Map of the change in ns a run; the change pays on {pays:.0f} % of it. At the given workload it is {result.point_ns:+.2f} ns.",
-        height=520, min_width=560,
-    )  # fmt: skip
+        f"When does it pay? {result.cpus} CPUs{where}",
+        "model",
+        f"Map of the change in ns a run; the change pays on {pays:.0f} % of it. "
+        f"At the given workload it is {result.point_ns:+.2f} ns.",
+        height=520,
+        min_width=560,
+    )
     fig.add_heatmap(
-        x=100 * result.shared, y=100 * result.cold, z=np.round(result.delta_ns, 4), zmid=0, zmin=-reach, zmax=reach,
+        x=100 * result.shared,
+        y=100 * result.cold,
+        z=np.round(result.delta_ns, 4),
+        zmid=0,
+        zmin=-reach,
+        zmax=reach,
         colorscale=[[0, "#2fae85"], [0.5, "#f4f4f4"], [1, "#d55e00"]],
         colorbar={"title": {"text": "ns a run<br>(below 0: pays)"}, "thickness": 14},
         hovertemplate="%{x:.0f} % shared, %{y:.0f} % cold: %{z:+.2f} ns<extra></extra>",
-    )  # fmt: skip
+    )
     inside = result.break_even > 0
     if inside.any():
         fig.add_scatter(
-            x=100 * result.break_even[inside], y=100 * result.cold[inside], mode="lines", name="break-even",
-            line={"color": INK, "width": 3}, hovertemplate="break-even: %{x:.2f} % shared at %{y:.0f} % cold<extra></extra>",
-        )  # fmt: skip
+            x=100 * result.break_even[inside],
+            y=100 * result.cold[inside],
+            mode="lines",
+            name="break-even",
+            line={"color": INK, "width": 3},
+            hovertemplate="break-even: %{x:.2f} % shared at %{y:.0f} % cold<extra></extra>",
+        )
     fig.add_scatter(
-        x=[100 * result.point[0]], y=[100 * result.point[1]], mode="markers+text", name="your workload",
-        text=[f"your workload: {result.point_ns:+.2f} ns"], textposition="middle right", textfont={"color": INK},
+        x=[100 * result.point[0]],
+        y=[100 * result.point[1]],
+        mode="markers+text",
+        name="your workload",
+        text=[f"your workload: {result.point_ns:+.2f} ns"],
+        textposition="middle right",
+        textfont={"color": INK},
         marker={"symbol": "star", "size": 18, "color": ACCENT, "line": {"color": INK, "width": 1}},
         hovertemplate="your workload: %{x:.0f} % shared, %{y:.0f} % cold<extra></extra>",
-    )  # fmt: skip
+    )
     if measured is not None:
         _measured_corners(fig, result, measured)
     fig.update_xaxes(title="path runs on shared objects, %", range=[-3, 103])
@@ -147,14 +186,22 @@ def _measured_corners(fig: go.Figure, result: TradeOff, measured: Measurement) -
         y.append(at_y)
         text.append(f"{after - before:+.2f} ns, {found.judged.verdict}")
         hover.append(
-            f"measured, {found.spec.label}: {before:.2f} → {after:.2f} ns; model here {model:+.2f} ns ({result.cpus} CPUs)"
+            f"measured, {found.spec.label}: {before:.2f} → {after:.2f} ns; "
+            f"model here {model:+.2f} ns ({result.cpus} CPUs)"
         )
         places.append("top left" if column else ("bottom right" if mode == "unshared-cold" else "top right"))
     fig.add_scatter(
-        x=x, y=y, text=text, mode="markers+text", textposition=places, textfont={"color": INK}, name="measured here",
+        x=x,
+        y=y,
+        text=text,
+        mode="markers+text",
+        textposition=places,
+        textfont={"color": INK},
+        name="measured here",
         marker={"symbol": "diamond", "size": 14, "color": "#fbdfb4", "line": {"color": INK, "width": 2}},
-        hovertext=hover, hoverinfo="text",
-    )  # fmt: skip
+        hovertext=hover,
+        hoverinfo="text",
+    )
 
 
 def sensitivity_bars(doubts: Sequence[Doubt], *, base_ns: float, most: int = 12) -> go.Figure:
@@ -162,20 +209,27 @@ def sensitivity_bars(doubts: Sequence[Doubt], *, base_ns: float, most: int = 12)
     shown = list(doubts[:most])
     largest = f"{shown[0].about} moves it most" if shown else "nothing moves it"
     fig = figure(
-        "What the prediction hangs on", "model", f"The change is {base_ns:+.2f} ns a run; {largest}.",
-        height=130 + 32 * len(shown), min_width=640,
-    )  # fmt: skip
+        "What the prediction hangs on",
+        "model",
+        f"The change is {base_ns:+.2f} ns a run; {largest}.",
+        height=130 + 32 * len(shown),
+        min_width=640,
+    )
     for name, field, color, pattern in (
         ("at its low value", "delta_low_ns", BEFORE, ""),
         ("at its high value", "delta_high_ns", AFTER, "/"),
     ):
         fig.add_bar(
-            y=[safe(d.name) for d in shown], x=[getattr(d, field) - base_ns for d in shown], base=base_ns, orientation="h",
-            name=name, marker={"color": color, "pattern": {"shape": pattern, "fgcolor": INK}},
+            y=[safe(d.name) for d in shown],
+            x=[getattr(d, field) - base_ns for d in shown],
+            base=base_ns,
+            orientation="h",
+            name=name,
+            marker={"color": color, "pattern": {"shape": pattern, "fgcolor": INK}},
             customdata=[[safe(d.about), d.low, d.high, d.certainty, getattr(d, field)] for d in shown],
             hovertemplate="%{customdata[0]}: %{customdata[1]:.3g} to %{customdata[2]:.3g} (%{customdata[3]})<br>"
             f"{name}: %{{customdata[4]:+.2f}} ns<extra></extra>",
-        )  # fmt: skip
+        )
     fig.add_vline(x=base_ns, line={"color": GREY, "width": 1})
     fig.update_layout(barmode="overlay")
     fig.update_yaxes(autorange="reversed")
@@ -195,16 +249,24 @@ def published_bars(rows: Sequence[PublishedRow]) -> go.Figure:
     for i, (name, _, _) in enumerate(VARIANTS):
         look = series(i)
         fig.add_bar(
-            x=labels, y=[r.predicted_pct[i] for r in rows], name=name,
+            x=labels,
+            y=[r.predicted_pct[i] for r in rows],
+            name=name,
             marker={"color": look["color"], "pattern": {"shape": look["pattern"], "fgcolor": INK}},
             hovertemplate=f"%{{x}}, {name}: %{{y:+.1f}} %<extra></extra>",
-        )  # fmt: skip
+        )
     fig.add_scatter(
-        x=labels, y=[r.measured_pct for r in rows], mode="markers+text", name="measured",
-        text=[f"{r.measured_pct:+.1f} %" for r in rows], textposition="top center", textfont={"color": GREY},
+        x=labels,
+        y=[r.measured_pct for r in rows],
+        mode="markers+text",
+        name="measured",
+        text=[f"{r.measured_pct:+.1f} %" for r in rows],
+        textposition="top center",
+        textfont={"color": GREY},
         marker={"symbol": "diamond", "size": 14, "color": "#fbdfb4", "line": {"color": INK, "width": 2}},
-        customdata=[units[r.label] for r in rows], hovertemplate="%{x}, measured: %{y:+.1f} % (%{customdata})<extra></extra>",
-    )  # fmt: skip
+        customdata=[units[r.label] for r in rows],
+        hovertemplate="%{x}, measured: %{y:+.1f} % (%{customdata})<extra></extra>",
+    )
     fig.update_layout(barmode="group")
     fig.update_yaxes(title="change of throughput, %", zeroline=True)
     return fig
@@ -226,10 +288,15 @@ def retry_lines(
     for i, (name, profile) in enumerate(variants.items()):
         found, look = Model(layout, profile, machine).shared(n, profile.workload.work_ns), series(i)
         fig.add_scatter(
-            x=n, y=found.ns, name=safe(name), mode="lines+markers", line={"color": look["color"], "dash": look["dash"], "width": 3},
-            marker={"symbol": look["symbol"], "size": 8}, customdata=found.retries,
+            x=n,
+            y=found.ns,
+            name=safe(name),
+            mode="lines+markers",
+            line={"color": look["color"], "dash": look["dash"], "width": 3},
+            marker={"symbol": look["symbol"], "size": 8},
+            customdata=found.retries,
             hovertemplate="%{x} CPUs: %{y:.1f} ns, %{customdata:.2f} retries a run<extra></extra>",
-        )  # fmt: skip
+        )
     fig.update_xaxes(
         type="log", title="CPUs that share one object", tickvals=list(cpus), ticktext=[str(c) for c in cpus]
     )

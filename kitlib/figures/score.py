@@ -19,9 +19,12 @@ def score_scatter(score: Score, *, title: str = "") -> go.Figure:
     """
     rows = -(-len(score.modes) // COLUMNS)
     fig = figure(
-        title or f"Model against measurement on {score.machine}", "measured", ". ".join(heading(m) for m in score.modes) + ".",
-        height=100 + PANEL_PX * max(rows, 1), min_width=760,
-    )  # fmt: skip
+        title or f"Model against measurement on {score.machine}",
+        "measured",
+        ". ".join(heading(m) for m in score.modes) + ".",
+        height=100 + PANEL_PX * max(rows, 1),
+        min_width=760,
+    )
     for i, mode in enumerate(score.modes):
         _panel(fig, i, rows, mode)
     fig.update_layout(showlegend=False)
@@ -31,7 +34,7 @@ def score_scatter(score: Score, *, title: str = "") -> go.Figure:
 def heading(mode: ModeScore) -> str:
     """``file, shared, 2 threads (near): Spearman 0.95, sign right in 98.7 % of 1,200 pairs``."""
     name = f"{mode.struct}, {mode.mode}" + (f", {mode.threads} threads" if mode.threads > 1 else "")
-    name += "" if mode.state == "all" else f" ({mode.state})"
+    name += f", {mode.state}" if mode.state else ""
     if mode.spearman is None:
         return f"{name}: spread {mode.spread_ns:.2g} ns does not exceed the noise of {mode.noise_ns:.2g} ns"
     sign = "" if mode.sign_right is None else f", sign right in {100 * mode.sign_right:.1f} % of {mode.decided:,} pairs"
@@ -49,25 +52,55 @@ def _panel(fig: go.Figure, index: int, rows: int, mode: ModeScore) -> None:
         chosen = [p for p in points if p.label.startswith("random") != named]
         look = series(1 if named else 0)
         fig.add_scatter(
-            x=[p.predicted_ns for p in chosen], y=[p.measured_ns for p in chosen], mode="markers",
-            error_y={"type": "data", "array": [2 * p.error_ns for p in chosen], "thickness": 1, "width": 0, "color": GREY},
-            marker={"symbol": look["symbol"], "color": look["color"], "size": 12 if named else 7, "line": {"color": INK, "width": 1}},
-            text=[safe(p.label) for p in chosen], xaxis=f"x{axis}", yaxis=f"y{axis}",
+            x=[p.predicted_ns for p in chosen],
+            y=[p.measured_ns for p in chosen],
+            mode="markers",
+            error_y={
+                "type": "data",
+                "array": [2 * p.error_ns for p in chosen],
+                "thickness": 1,
+                "width": 0,
+                "color": GREY,
+            },
+            marker={
+                "symbol": look["symbol"],
+                "color": look["color"],
+                "size": 12 if named else 7,
+                "line": {"color": INK, "width": 1},
+            },
+            text=[safe(p.label) for p in chosen],
+            xaxis=f"x{axis}",
+            yaxis=f"y{axis}",
             hovertemplate="%{text}: model %{x:.2f}, measured %{y:.2f} ns<extra></extra>",
-        )  # fmt: skip
+        )
     both = [p.predicted_ns for p in points], [p.measured_ns for p in points]
     low, high = max(min(both[0]), min(both[1])), min(max(both[0]), max(both[1]))
     if low < high:
         fig.add_scatter(
-            x=[low, high], y=[low, high], mode="lines", line={"color": GREY, "dash": "dot"}, hoverinfo="skip",
-            xaxis=f"x{axis}", yaxis=f"y{axis}",
-        )  # fmt: skip
-    fig.update_layout({
-        f"xaxis{axis}": {"domain": x_domain, "anchor": f"y{axis}", "title": {"text": "model, ns per run"}},
-        f"yaxis{axis}": {"domain": y_domain, "anchor": f"x{axis}", "title": {"text": "measured, ns per run"}},
-    })  # fmt: skip
+            x=[low, high],
+            y=[low, high],
+            mode="lines",
+            line={"color": GREY, "dash": "dot"},
+            hoverinfo="skip",
+            xaxis=f"x{axis}",
+            yaxis=f"y{axis}",
+        )
+    fig.update_layout(
+        {
+            f"xaxis{axis}": {"domain": x_domain, "anchor": f"y{axis}", "title": {"text": "model, ns per run"}},
+            f"yaxis{axis}": {"domain": y_domain, "anchor": f"x{axis}", "title": {"text": "measured, ns per run"}},
+        }
+    )
     first, _, rest = heading(mode).partition(": ")
     fig.add_annotation(
-        text=f"<b>{safe(first)}</b><br>{safe(rest)}", x=x_domain[0], y=y_domain[1], xref="paper", yref="paper",
-        xanchor="left", yanchor="bottom", showarrow=False, align="left", font={"size": 12, "color": GREY},
-    )  # fmt: skip
+        text=f"<b>{safe(first)}</b><br>{safe(rest)}",
+        x=x_domain[0],
+        y=y_domain[1],
+        xref="paper",
+        yref="paper",
+        xanchor="left",
+        yanchor="bottom",
+        showarrow=False,
+        align="left",
+        font={"size": 12, "color": GREY},
+    )
