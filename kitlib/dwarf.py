@@ -15,11 +15,12 @@ from dataclasses import replace as _with
 from pathlib import Path
 from typing import Any
 
-from elftools.common.exceptions import ELFError
+from elftools.common.exceptions import DWARFError, ELFError
 from elftools.dwarf.die import DIE
 
+from kitlib.dwarfabbrev import AT_NAME, C_LANGUAGES
 from kitlib.dwarffind import Finder
-from kitlib.dwarfindex import AT_NAME, C_LANGUAGES, DebugInfo, Unit, string_at
+from kitlib.dwarfindex import DebugInfo, Unit, string_at
 from kitlib.dwarflayout import LayoutReader
 from kitlib.dwarfnear import near_names
 from kitlib.dwarfscan import UnitScan, definitions
@@ -35,7 +36,17 @@ _WALKED_BYTES = 32 << 20
 """One up to this size is walked whole for further definitions of a name (a second or two)."""
 _UNITS_A_READER = 64
 """Units read before pyelftools' caches are dropped, so that listing a vmlinux stays within a few 100 MB."""
-_DAMAGE = (ELFError, struct.error, ValueError, KeyError, IndexError, TypeError, AttributeError, AssertionError)
+_DAMAGE = (
+    ELFError,
+    DWARFError,
+    struct.error,
+    ValueError,
+    KeyError,
+    IndexError,
+    TypeError,
+    AttributeError,
+    AssertionError,
+)
 """What pyelftools and the walker raise for bytes that are no DWARF."""
 
 
@@ -150,9 +161,10 @@ class DwarfSource:
 
     def _entries(self, name: str) -> Iterator[DIE]:
         """Definitions, and some typedefs, that go by `name` or by a qualified name that ends in it."""
-        for hit in self._finder.find(_last_part(name).encode()):
+        last = _last_part(name)
+        for hit in self._finder.find(last.encode()):
             die = self._reader.at(hit.offset)
-            if "::" not in name or self._reader.qualified(die) == name:
+            if last == name or self._reader.qualified(die) == name:
                 yield die
 
     def _all_names(self) -> set[str]:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kitlib.dwarfindex import (
+from kitlib.dwarfabbrev import (
     AT_DECLARATION,
     AT_NAME,
     AT_SIBLING,
@@ -29,12 +29,11 @@ from kitlib.dwarfindex import (
     STRX_BYTES,
     TAG_TYPEDEF,
     Abbrev,
-    DebugInfo,
-    Unit,
     attributes,
     read_abbrev,
     skip,
 )
+from kitlib.dwarfindex import DebugInfo, Unit
 from kitlib.dwarfsearch import Positions, find_numbers, find_text, occurrences, string_offsets
 
 _TYPEDEFS = 5

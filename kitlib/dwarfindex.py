@@ -1,8 +1,7 @@
-"""A compact walker over ``.debug_info``: units, abbreviations, and where every DIE of interest begins.
+"""A compact walker over ``.debug_info``: its units, and where every struct, typedef and namespace begins.
 
-pyelftools builds an object for each DIE, which is right for the few that make up a struct and takes minutes
-for the 18 million of a vmlinux. This walker only steps from DIE to DIE: sizes of forms are those of DWARF 5,
-section 7.5.6. Attribute, tag and form codes are from the tables of sections 7.5.3 to 7.5.6.
+pyelftools builds an object for each entry, which is right for the few that make up a struct and takes minutes for
+the 18 million of a vmlinux. This walker only steps from one to the next.
 """
 
 from __future__ import annotations
@@ -10,40 +9,29 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from dataclasses import dataclass
-from typing import Final, Literal
 
+from kitlib.dwarfabbrev import (
+    AT_GNU_DWO_NAME,
+    AT_LANGUAGE,
+    AT_NAME,
+    AT_STR_OFFSETS_BASE,
+    C_LANGUAGES,
+    FORM_LINE_STRP,
+    FORM_STRX,
+    STRUCT_TAGS,
+    STRX_BYTES,
+    TAG_ENUM,
+    TAG_NAMESPACE,
+    TAG_TYPEDEF,
+    Abbrev,
+    ByteOrder,
+    attributes,
+    read_abbrev,
+    skip,
+    uleb,
+)
 from kitlib.dwarfsections import DwarfSections
 from kitlib.errors import SourceError
-
-ByteOrder = Literal["little", "big"]
-
-TAG_CLASS, TAG_ENUM, TAG_STRUCT, TAG_TYPEDEF, TAG_UNION = 0x02, 0x04, 0x13, 0x16, 0x17
-TAG_NAMESPACE, TAG_SUBPROGRAM, TAG_COMPILE_UNIT = 0x39, 0x2E, 0x11
-STRUCT_TAGS: Final = frozenset({TAG_CLASS, TAG_STRUCT, TAG_UNION})
-AT_SIBLING, AT_NAME, AT_BYTE_SIZE, AT_LANGUAGE, AT_DECLARATION, AT_TYPE = 0x01, 0x03, 0x0B, 0x13, 0x3C, 0x49
-AT_STR_OFFSETS_BASE, AT_DWO_NAME, AT_GNU_DWO_NAME = 0x72, 0x76, 0x2130
-
-FORM_ADDRESS, FORM_STRING, FORM_SDATA, FORM_STRP, FORM_REF_ADDRESS, FORM_REF4 = 0x01, 0x08, 0x0D, 0x0E, 0x10, 0x13
-FORM_FLAG_PRESENT, FORM_LINE_STRP, FORM_IMPLICIT = 0x19, 0x1F, 0x21
-STRX_BYTES: Final = {0x25: 1, 0x26: 2, 0x27: 3, 0x28: 4}
-FORM_STRX, FORM_GNU_STR_INDEX = 0x1A, 0x1F02
-STRX_FORMS: Final = frozenset({*STRX_BYTES, FORM_STRX, FORM_GNU_STR_INDEX})
-
-C_LANGUAGES: Final = frozenset({0x01, 0x02, 0x0C, 0x1D, 0x2C, 0x3E, 0x10})
-"""DW_LANG_C89, C, C99, C11, C17, C23 and ObjC."""
-CPP_LANGUAGES: Final = frozenset({0x04, 0x11, 0x1A, 0x21, 0x2B, 0x3A})
-LANG_RUST, LANG_ASSEMBLER = 0x1C, 0x8001
-
-_FIXED = {0x0B: 1, 0x05: 2, 0x06: 4, 0x07: 8, 0x1E: 16, 0x0C: 1, 0x19: 0, 0x21: 0, 0x0E: 4, 0x1F: 4, 0x17: 4,
-          0x11: 1, 0x12: 2, 0x13: 4, 0x14: 8, 0x20: 8, 0x25: 1, 0x26: 2, 0x27: 3, 0x28: 4, 0x29: 1, 0x2A: 2,
-          0x2B: 3, 0x2C: 4, 0x1C: 4, 0x24: 8, 0x1D: 4, 0x1F20: 4, 0x1F21: 4}  # fmt: skip
-_LEB, _STRING, _BLOCK, _BLOCK1, _BLOCK2, _BLOCK4 = range(-1, -7, -1)
-_VARIABLE = {0x0D: _LEB, 0x0F: _LEB, 0x15: _LEB, 0x1A: _LEB, 0x1B: _LEB, 0x22: _LEB, 0x23: _LEB, 0x1F01: _LEB,
-             0x1F02: _LEB, 0x08: _STRING, 0x18: _BLOCK, 0x09: _BLOCK, 0x0A: _BLOCK1, 0x03: _BLOCK2,
-             0x04: _BLOCK4}  # fmt: skip
-
-
-# -- units -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +44,6 @@ class Unit:
     version: int
     abbrev_offset: int
     address_bytes: int
-    kind: int
 
 
 DW_UT_compile, DW_UT_type, DW_UT_partial, DW_UT_skeleton = 1, 2, 3, 4
@@ -94,146 +81,17 @@ def read_units(sections: DwarfSections) -> list[Unit]:
         if address_bytes not in (4, 8) or abbrev >= max(len(sections.abbrev), 1):
             raise SourceError(f"{label}: the DWARF unit at {at:#x} has a damaged header")
         if kind in (DW_UT_compile, DW_UT_partial):
-            units.append(Unit(at, end, first, version, abbrev, address_bytes, kind))
+            units.append(Unit(at, end, first, version, abbrev, address_bytes))
         else:
             skeletons += 1
         at = end
     if not units:
-        if skeletons:
-            raise SourceError(f"{label}: split DWARF, its types are in .dwo files; compile without -gsplit-dwarf")
-        raise SourceError(f"{label}: .debug_info holds no units; damaged or truncated")
+        raise _split(label) if skeletons else SourceError(f"{label}: .debug_info holds no units; damaged or truncated")
     return units
 
 
-# -- abbreviations ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Abbrev:
-    """How DIEs of one code are laid out.
-
-    ``attrs`` holds (attribute, form, constant of DW_FORM_implicit_const, bytes or, below 0, kind of variable form).
-    ``fixed`` is the number of bytes behind the last of ``steps``, each of which is (bytes before it, kind);
-    ``sibling`` is the byte at which a 4-byte DW_AT_sibling stands, -1 without one.
-    """
-
-    code: int
-    tag: int
-    children: bool
-    attrs: tuple[tuple[int, int, int, int], ...]
-    fixed: int
-    steps: tuple[tuple[int, int], ...]
-    sibling: int
-
-    def has(self, attribute: int) -> bool:
-        return any(at == attribute for at, *_ in self.attrs)
-
-
-def uleb(data: bytes, at: int) -> tuple[int, int]:
-    """The unsigned LEB128 number at `at` and the place behind it (DWARF 5, 7.6)."""
-    byte = data[at]
-    if byte < 0x80:
-        return byte, at + 1
-    value, shift = byte & 0x7F, 7
-    while True:
-        at += 1
-        byte = data[at]
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at + 1
-        shift += 7
-        if shift > 70:
-            raise ValueError("a LEB128 number longer than 64 bits")
-
-
-def sleb(data: bytes, at: int) -> tuple[int, int]:
-    """The signed LEB128 number at `at` and the place behind it."""
-    value, end = uleb(data, at)
-    bits = 7 * (end - at)
-    return (value - (1 << bits) if data[end - 1] & 0x40 else value), end
-
-
-def read_abbrev(data: bytes, at: int, address_bytes: int, version: int) -> tuple[Abbrev | None, int]:
-    """The abbreviation at `at` and the place behind it; None at the end of a table."""
-    code, at = uleb(data, at)
-    if code == 0:
-        return None, at
-    tag, at = uleb(data, at)
-    children = data[at] != 0
-    at += 1
-    attrs: list[tuple[int, int, int, int]] = []
-    steps: list[tuple[int, int]] = []
-    fixed, sibling = 0, -1
-    while True:
-        attribute, at = uleb(data, at)
-        form, at = uleb(data, at)
-        constant = 0
-        if form == FORM_IMPLICIT:
-            constant, at = sleb(data, at)
-        if not attribute and not form:
-            break
-        if attribute == AT_SIBLING and form == FORM_REF4 and not steps:
-            sibling = fixed
-        width = _width(form, address_bytes, version)
-        attrs.append((attribute, form, constant, width))
-        if width >= 0:
-            fixed += width
-        else:
-            steps.append((fixed, width))
-            fixed = 0
-    return Abbrev(code, tag, children, tuple(attrs), fixed, tuple(steps), sibling), at
-
-
-def _width(form: int, address_bytes: int, version: int) -> int:
-    """Bytes a form takes, or the (negative) kind of a form that takes as many as it says."""
-    if form == FORM_ADDRESS or (form == FORM_REF_ADDRESS and version <= 2):
-        return address_bytes
-    size = _FIXED.get(form)
-    return _VARIABLE[form] if size is None else size
-
-
-def _behind(data: bytes, at: int, kind: int, order: ByteOrder) -> int:
-    """The place behind the value of a variable form that begins at `at`."""
-    if kind == _LEB:
-        while data[at] > 0x7F:
-            at += 1
-        return at + 1
-    if kind == _BLOCK:
-        length, at = uleb(data, at)
-        return at + length
-    if kind == _STRING:
-        return data.index(0, at) + 1
-    width = {_BLOCK1: 1, _BLOCK2: 2, _BLOCK4: 4}[kind]
-    return at + width + int.from_bytes(data[at : at + width], order)
-
-
-def skip(data: bytes, at: int, abbrev: Abbrev, order: ByteOrder) -> int:
-    """The place behind the attributes that begin at `at`."""
-    for before, kind in abbrev.steps:
-        at = _behind(data, at + before, kind, order)
-    return at + abbrev.fixed
-
-
-def attributes(data: bytes, at: int, abbrev: Abbrev, order: ByteOrder) -> dict[int, int | bytes]:
-    """Raw values of the attributes that begin at `at`: numbers, or bytes for strings and blocks."""
-    values: dict[int, int | bytes] = {}
-    for attribute, form, constant, width in abbrev.attrs:
-        if form == FORM_IMPLICIT:
-            values[attribute] = constant
-        elif form == FORM_FLAG_PRESENT:
-            values[attribute] = 1
-        elif form == FORM_SDATA:
-            values[attribute], at = sleb(data, at)
-        elif width == _LEB:
-            values[attribute], at = uleb(data, at)
-        elif width >= 0:
-            values[attribute] = int.from_bytes(data[at : at + width], order)
-            at += width
-        else:
-            end = _behind(data, at, width, order)
-            values[attribute] = data[at : end - 1] if width == _STRING else data[at:end]
-            at = end
-    return values
+def _split(label: str) -> SourceError:
+    return SourceError(f"{label}: split DWARF, its types are in .dwo files; compile without -gsplit-dwarf")
 
 
 def string_at(strings: bytes, offset: int) -> bytes:
@@ -258,10 +116,14 @@ class DebugInfo:
     def __init__(self, sections: DwarfSections) -> None:
         self.sections = sections
         self.order: ByteOrder = "little" if sections.little_endian else "big"
-        self.units = read_units(sections)
-        self._starts = [unit.offset for unit in self.units]
         self._tables: dict[tuple[int, int, int], dict[int, Abbrev]] = {}
         self._tops: dict[int, dict[int, int | bytes]] = {}
+        units = read_units(sections)
+        # before DWARF 5 a skeleton of split DWARF is known by an attribute of its first entry
+        self.units = [unit for unit in units if unit.version >= 5 or AT_GNU_DWO_NAME not in self.top(unit)]
+        if not self.units:
+            raise _split(sections.label)
+        self._starts = [unit.offset for unit in self.units]
 
     def unit_at(self, offset: int) -> Unit:
         """The unit that holds byte `offset` of ``.debug_info``. Raises `ValueError` if none does."""

@@ -15,8 +15,9 @@ from elftools.dwarf.compileunit import CompileUnit
 from elftools.dwarf.die import DIE
 from elftools.dwarf.dwarfinfo import DebugSectionDescriptor, DwarfConfig, DWARFInfo
 
-from kitlib.dwarfindex import C_LANGUAGES, CPP_LANGUAGES, LANG_RUST, DebugInfo
-from kitlib.dwarfstream import SectionStream
+from kitlib.dwarfabbrev import C_LANGUAGES, CPP_LANGUAGES, LANG_RUST
+from kitlib.dwarfindex import DebugInfo
+from kitlib.dwarfstream import SectionStream, ZeroStream
 from kitlib.dwarftypes import STRUCTS, Types, number, text_of
 from kitlib.errors import SourceError
 from kitlib.model import Abi, Kind, Layout, Member, SourceInfo
@@ -24,14 +25,15 @@ from kitlib.place import settle
 
 _OP_PLUS_UCONST, _OP_CONSTU = 0x23, 0x10
 _LOCAL_REFERENCES = frozenset({"DW_FORM_ref1", "DW_FORM_ref2", "DW_FORM_ref4", "DW_FORM_ref8", "DW_FORM_ref_udata"})
-_UNREAD = ("aranges", "frame", "loc", "ranges", "line", "pubtypes", "pubnames", "addr", "loclists", "rnglists", "sup",
-           "types")  # fmt: skip
+_UNREAD = ("aranges", "frame", "loc", "ranges", "line", "pubtypes", "pubnames", "sup", "types")
+_ADDRESSES = ("addr", "loclists", "rnglists")
 MAX_NESTING = 60
 """Structs within structs by value before a file counts as damaged."""
 
 _BASES = "it has a base class; the compiler may put members into the base's padding"
 _VIRTUAL_BASE = "it has a virtual base class, whose place depends on the complete object"
 _VPTR = "it has a vtable pointer, which the compiler places itself"
+_SHARED = "members of it share bytes ([[no_unique_address]]), which the compiler arranges itself"
 _RUST = "Rust orders the fields of a struct itself"
 
 
@@ -44,6 +46,8 @@ def open_elftools(info: DebugInfo) -> DWARFInfo:
 
     config = DwarfConfig(sections.little_endian, "x64", sections.abi.pointer_bytes)
     nothing = dict.fromkeys([f"debug_{name}_sec" for name in _UNREAD])
+    zeros = DebugSectionDescriptor(ZeroStream(), "", 0, 0, 0)
+    addresses = dict.fromkeys([f"debug_{name}_sec" for name in _ADDRESSES], zeros)
     return DWARFInfo(
         config,
         debug_info_sec=part(".debug_info", sections.info),
@@ -54,6 +58,7 @@ def open_elftools(info: DebugInfo) -> DWARFInfo:
         eh_frame_sec=None,
         gnu_debugaltlink_sec=None,
         **nothing,
+        **addresses,
     )
 
 
@@ -193,12 +198,14 @@ class LayoutReader:
             raise self._damaged(die, "no size is stated")
         members, reason = self._members(die)
         language = self._language(die)
-        if language == LANG_RUST:
-            members, reason = _in_order(members, kind), _RUST
-        elif language and language not in C_LANGUAGES:
-            members = _in_order(members, kind)
-            if language not in CPP_LANGUAGES:
+        if language and language not in C_LANGUAGES:
+            members, declared = _in_order(members, kind), members
+            if language == LANG_RUST:
+                reason = _RUST
+            elif language not in CPP_LANGUAGES:
                 reason = f"rules of DWARF language {language:#x} for placing members are not known"
+            elif members != declared:
+                reason = reason or _SHARED
         natural = max((m.align for m in members), default=1)
         stated = number(die, "DW_AT_alignment") or 0
         # gcc states the alignment of a struct when a member's attribute raised it, too
@@ -325,7 +332,7 @@ class LayoutReader:
 
 
 def _in_order(members: list[Member], kind: Kind) -> list[Member]:
-    """`members` by place, bases cut where a member lies in their padding (Itanium C++ ABI 2.4)."""
+    """`members` by place, classes cut where a member lies in their padding (Itanium C++ ABI 2.4)."""
     if kind == "union":
         return members
     ordered = sorted(members, key=lambda m: (m.bit_offset, m.bit_size))

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from kitlib.dwarfindex import (
+from kitlib.dwarfabbrev import (
     AT_BYTE_SIZE,
     AT_DECLARATION,
     AT_NAME,
@@ -23,18 +23,17 @@ from kitlib.dwarfindex import (
     FORM_REF4,
     FORM_STRING,
     FORM_STRP,
+    LOCAL_REFERENCES,
     STRUCT_TAGS,
     STRX_FORMS,
     TAG_ENUM,
     TAG_TYPEDEF,
     Abbrev,
-    DebugInfo,
-    Found,
-    Unit,
     attributes,
     skip,
     uleb,
 )
+from kitlib.dwarfindex import DebugInfo, Found, Unit
 
 _TAG_ARRAY, _TAG_SUBROUTINE = 0x01, 0x15
 _TAG_POINTERS = frozenset({0x0F, 0x10, 0x42, 0x1F, _TAG_SUBROUTINE})  # what they refer to counts by name
@@ -151,7 +150,10 @@ class UnitScan:
                 place = reader.unpack(self.data, at)[reader.type_at]
             else:
                 value = attributes(self.data, at, reader.abbrev, self.info.order).get(AT_TYPE)
-                if not isinstance(value, int) or not 0 < value < len(self.data):
+                local = any(
+                    attribute == AT_TYPE and form in LOCAL_REFERENCES for attribute, form, *_ in reader.abbrev.attrs
+                )
+                if not local or not isinstance(value, int):
                     return -1
                 place = value
             if self._read(place)[0].tag not in _TAG_QUALIFIERS:
@@ -230,7 +232,7 @@ class UnitScan:
                 continue
             if attribute == AT_NAME:
                 value = self._name(form, value)
-            elif attribute == AT_TYPE and form in (0x11, 0x12, 0x13, 0x14, 0x15):  # ref1 … ref_udata
+            elif attribute == AT_TYPE and form in LOCAL_REFERENCES:
                 value = self.type_print(value, by_value, depth + 1)
             parts += (attribute, value)
         return skip(self.data, at, reader.abbrev, self.info.order)
@@ -276,7 +278,11 @@ class UnitScan:
             raw = attributes(self.data, at, reader.abbrev, self.info.order)
             form = next((form for attribute, form, _, _ in reader.abbrev.attrs if attribute == AT_NAME), FORM_STRING)
             name = self._name(form, raw[AT_NAME]) if AT_NAME in raw else b""
-            size, target = raw.get(AT_BYTE_SIZE), raw.get(AT_TYPE)
+            size = raw.get(AT_BYTE_SIZE)
+            if by_value and reader.tag == TAG_TYPEDEF:
+                parts: list[Any] = ["typedef"]
+                self._take_slowly(reader, at, parts, True, depth)
+                return tuple(parts)
         if not by_value:
             return "named", reader.tag, name
         if reader.tag == TAG_TYPEDEF and isinstance(target, int):

@@ -28,3 +28,17 @@ class SectionStream:
         found = bytes(self._data[self._at : end])
         self._at += len(found)
         return found
+
+
+class ZeroStream(SectionStream):
+    """Stands in for sections of addresses and ranges.
+
+    pyelftools looks the addresses of a unit up when it first reads it; types do not depend on them.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(b"")
+
+    def read(self, size: int = -1) -> bytes:
+        """`size` zero bytes."""
+        return bytes(max(size, 0))
