@@ -14,7 +14,7 @@ Per path run, in nanoseconds:
   line serving one CPU at a time (`kitlib.contention`).
 - T is the mean time to move a line between two of the N CPUs: near within ``group_cpus``, else far.
 - A compare-exchange loop retries when another CPU's write falls between its load and its exchange, and
-  each retry moves the line again; a fetch-and-add never does (`retries`).
+  each retry moves the line again; a fetch-and-add never does.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ class Model:
             path_ns=path_ns,
             moves=waits.moves / view.cycle,
             busy=waits.busy,
-            retries=retries(self.profile, waits.busy, n),
+            retries=waits.retries / view.cycle,
         )
 
 
@@ -195,20 +195,6 @@ def move_ns(machine: Machine, cpus: ArrayLike) -> Floats:
     same = (full * group * (group - 1) + rest * (rest - 1)) / (n * (n - 1))
     same = np.clip(np.where(n <= group, 1.0, same), 0, 1)
     return np.asarray(same * machine["dirty_near_ns"] + (1 - same) * machine["dirty_far_ns"], dtype=np.float64)
-
-
-def retries(profile: Profile, busy: Floats, cpus: Floats) -> Floats:
-    """Failed compare-exchanges per path run.
-
-    The exchange fails if another CPU's write falls between load and exchange. While the line is requested
-    back to back (share `busy` of the time) a load that brings it in leaves it open to the next in the queue
-    with probability (N − 1)/N before the exchange owns it, half of the time on average.
-    """
-    import numpy as np
-
-    loops = sum(share * sum(a.times for a in p.accesses if a.op == "cmpxchg") for p, share in profile.mix)
-    chance = np.clip(busy, 0, 1) * np.where(cpus > 1, (cpus - 1) / np.maximum(cpus, 1), 0.0) * 0.5
-    return np.asarray(loops * chance / (1 - np.minimum(chance, 0.9)))
 
 
 def latency_ns(machine: Machine, footprint_bytes: ArrayLike) -> Floats:

@@ -23,6 +23,7 @@ class Event:
     reads the line before anything else, and whether it writes it at all; ``plain`` that it writes it without
     an atomic. ``last`` is the turn of this CPU's use before, and ``owned`` whether that left the line
     exclusive here. ``touchers`` and ``writers`` are all turns in which a CPU touches or writes the line.
+    ``loop`` marks a compare-exchange loop.
     ``again`` is above 0 for a use of the line later in the same run: the atomics that lie between.
     """
 
@@ -38,6 +39,7 @@ class Event:
     touchers: tuple[int, ...]
     writers: tuple[int, ...]
     again: int = 0
+    loop: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +129,7 @@ class _Use:
     reads_first: bool
     writes: bool
     plain: bool
+    loop: bool
 
 
 def _uses(steps: Sequence[Placed], grain_bytes: int, phase: int) -> list[_Use]:
@@ -134,15 +137,17 @@ def _uses(steps: Sequence[Placed], grain_bytes: int, phase: int) -> list[_Use]:
     found: dict[tuple[int, int], _Use] = {}
     group = 0
     for step in steps:
-        atomic = step.access.op in ATOMIC
+        atomic, loop = step.access.op in ATOMIC, step.access.op == "cmpxchg"
         for line in lines_of(step, grain_bytes, phase):
             old = found.get((line, group))
             # A compare-exchange loop loads first, but the exchange asks for the line at the same time.
             reads = step.access.op == "read"
             if old is None:
-                found[line, group] = _Use(line, group, reads, step.access.writes, not atomic)
+                found[line, group] = _Use(line, group, reads, step.access.writes, not atomic, loop)
             elif step.access.writes:
-                found[line, group] = _Use(line, group, old.reads_first, True, old.plain and not atomic)
+                found[line, group] = _Use(
+                    line, group, old.reads_first, True, old.plain and not atomic, old.loop or loop
+                )
         group += atomic
     return list(found.values())
 
@@ -181,6 +186,7 @@ def _events(uses: Sequence[Sequence[_Use]], path_of: Sequence[int]) -> list[Even
                     touch,
                     write,
                     again,
+                    use.loop,
                 )
             )
             before[use.line] = use
