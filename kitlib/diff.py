@@ -159,10 +159,7 @@ def _pair(before: list[Layout], after: list[Layout]) -> list[tuple[Layout | None
 
 def _same_architecture(a: Source, b: Source, before: dict[str, list[Layout]], after: dict[str, list[Layout]]) -> None:
     one, two = _abi(before), _abi(after)
-    if one is None or two is None or one == two:
-        return
-    generic = "generic" in one.name or "generic" in two.name
-    if not generic or (one.pointer_bytes, one.little_endian) != (two.pointer_bytes, two.little_endian):
+    if one is not None and two is not None and not one.agrees(two):
         raise DataError(
             f"{a.label} is {one.name} and {b.label} is {two.name}: layouts of different architectures are not "
             "compared; give two builds for one"

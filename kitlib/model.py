@@ -39,6 +39,13 @@ class Abi:
             return 1
         return min(size_bytes & -size_bytes, self.max_scalar_align)
 
+    def agrees(self, other: Abi) -> bool:
+        """Whether layouts of both can be compared: the same target, or one is not known and pointers are alike."""
+        if self == other:
+            return True
+        generic = "generic" in self.name or "generic" in other.name
+        return generic and (self.pointer_bytes, self.little_endian) == (other.pointer_bytes, other.little_endian)
+
 
 X86_64 = Abi("x86-64")
 AARCH64 = Abi("aarch64", unnamed_bitfield_aligns=True)

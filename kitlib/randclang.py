@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from kitlib.model import Layout, Member
 from kitlib.place import replace
-from kitlib.randstruct import check_struct, first_dimension
+from kitlib.randstruct import as_bytes, check_struct, first_dimension
 
 BUCKET_BITS = 64
 """Meant as a line of 64 bytes but compared with widths in bits: members of 8 bytes and more stand alone."""
@@ -141,7 +141,7 @@ def _fold(value: int) -> int:
 
 def _mersenne_twister(text: str) -> Callable[[], int]:
     """``std::mt19937`` seeded from the bytes of `text`; Python's own generator is the same machine."""
-    words = [byte - 256 & MASK if byte > 127 else byte for byte in text.encode()]  # char is signed on x86
+    words = [byte - 256 & MASK if byte > 127 else byte for byte in as_bytes(text)]  # char is signed on x86
     state = seed_sequence(words, 624)
     machine = random.Random()
     machine.setstate((3, (*state, 624), None))

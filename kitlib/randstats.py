@@ -12,7 +12,7 @@ from dataclasses import replace as with_
 
 import numpy as np
 
-from kitlib.errors import DataError
+from kitlib.errors import DataError, NotFound, PlacementError
 from kitlib.lines import check_line, find_leaf
 from kitlib.model import Layout
 from kitlib.place import replace
@@ -24,6 +24,8 @@ Z95 = 1.959963984540054
 """97.5 % point of the normal distribution."""
 DEFAULT_TRIALS = 200_000
 MAX_TRIALS = 100_000_000
+MEMBER_TRIALS = 10_000_000
+"""Members placed by default at most: what takes a second or three."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,17 +126,15 @@ def ask(
     check_line(line_bytes, phase)
     check_trials(trials)
     title, part = layout.title, randomised_part(layout)
-    outside = layout.size - part.size
-    for name in pair:
-        find_leaf(layout, name)  # an unknown member is reported with the struct's own name
-    spots = _pair_spots(part, pair)
-    path_spots = {label: [spot_of(part, name) for name in names] for label, names in (paths or {}).items()}
+    _check_pair(pair)
+    spots = [_spot(layout, part, name) for name in pair]
+    path_spots = {label: [_spot(layout, part, name) for name in names] for label, names in (paths or {}).items()}
     hits = 0
     sizes: dict[int, int] = {}
     lines: dict[str, dict[int, int]] = {label: {} for label in path_spots}
     for batch in batches(part, mode, trials, seed):
         hits += int(meets(batch, spots, line_bytes, phase).sum())
-        _tally(sizes, batch.sizes + outside)
+        _tally(sizes, (batch.sizes + layout.align - 1) & -layout.align)  # a struct around it is whole units too
         for label, members in path_spots.items():
             _tally(lines[label], _lines_of(batch, members, line_bytes, phase))
     as_is = as_batch(part)
@@ -165,6 +165,12 @@ def check_trials(trials: int) -> None:
     """Raise `DataError` unless `trials` is from 1 to `MAX_TRIALS`."""
     if not 1 <= trials <= MAX_TRIALS:
         raise DataError(f"trials {trials}: give 1 to {MAX_TRIALS} (100,000 gives a third digit)")
+
+
+def default_trials(layout: Layout) -> int:
+    """`DEFAULT_TRIALS`, or fewer for a struct of so many members that they would take long."""
+    members = len(randomised_part(layout).members)
+    return min(DEFAULT_TRIALS, max(MEMBER_TRIALS // max(members, 1), 2000))
 
 
 def sample_layouts(layout: Layout, mode: str, trials: int, seed: int = 0) -> Iterator[Layout]:
@@ -209,12 +215,25 @@ def sample_costs(
     return CostSpread(cost(layout), tuple(drawn))
 
 
-def _pair_spots(layout: Layout, pair: Sequence[str]) -> list[Spot]:
+def _check_pair(pair: Sequence[str]) -> None:
+    shown = f"pair '{','.join(pair)}'"
     if len(pair) < 2:
-        raise DataError(f"pair '{','.join(pair)}': name a member and at least one other, as A,B")
+        raise DataError(f"{shown}: name a member and at least one other, as A,B")
+    if not all(pair):
+        raise DataError(f"{shown}: a name is missing; write A,B")
     if len(set(pair)) < len(pair):
-        raise DataError(f"pair '{','.join(pair)}': a member is named twice")
-    return [spot_of(layout, name) for name in pair]
+        raise DataError(f"{shown}: a member is named twice")
+
+
+def _spot(layout: Layout, part: Layout, path: str) -> Spot:
+    """Where `path` of `layout` is in `part`, the struct in it that is randomised."""
+    find_leaf(layout, path)  # an unknown member is reported with the struct's own name
+    try:
+        return spot_of(part, path)
+    except NotFound:
+        raise PlacementError(
+            f"{path} stands outside the anonymous struct in {layout.title} that is randomised; name members inside it"
+        ) from None
 
 
 def _lines_of(batch: Batch, spots: list[Spot], line_bytes: int, phase: int) -> Ints:

@@ -53,9 +53,22 @@ def parse_seed(text: str) -> Seed:
     """
     digits = text.strip()
     if not re.fullmatch(r"[0-9a-fA-F]{64}", digits):
-        raise DataError(f"seed of {len(digits)} characters: the plugin's seed is 64 hex digits (randstruct.seed)")
+        raise DataError(
+            f"seed of {len(digits)} characters: the plugin's seed is 64 hex digits, 0 to 9 and a to f (randstruct.seed)"
+        )
     a, b, c, d = (int(digits[i : i + 16], 16) for i in range(0, 64, 16))
     return a, b, c, d
+
+
+def as_bytes(text: str) -> bytes:
+    """`text` as the compiler gets it: bytes of a command line that are no UTF-8 come back as they were.
+
+    Raises `DataError` if it is no text (half a surrogate pair, from a JSON file).
+    """
+    try:
+        return text.encode(errors="surrogateescape")
+    except UnicodeEncodeError:
+        raise DataError(f"{text!a} is no text that a compiler could be given; use another name or seed") from None
 
 
 def name_hash(name: str | None) -> int:
@@ -65,7 +78,7 @@ def name_hash(name: str | None) -> int:
     '0x42f2'
     """
     value = 0
-    for byte in (name or "anonymous").encode():
+    for byte in as_bytes(name or "anonymous"):
         value = (value + (byte << 4) + (byte >> 4)) * 11 & WORD
     return value & 0xFFFFFFFF
 

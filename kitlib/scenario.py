@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import MISSING, asdict, dataclass, fields
 from dataclasses import replace as _with
 from pathlib import Path
 from typing import Any
 
 from kitlib.edit import EDITS, Edit, apply
-from kitlib.errors import DataError
+from kitlib.errors import DataError, PlacementError, near
 from kitlib.files import read_text
 from kitlib.layoutjson import layout_from_dict, layout_to_dict
 from kitlib.model import Layout
@@ -80,7 +80,7 @@ class Scenario:
             raise DataError(f"{where}: 'edits' must be a list")
         scenario = cls(layout_from_dict(record.get("base"), where))
         for number, entry in enumerate(edits, 1):
-            scenario = scenario.edited(_edit_from(entry, f"{where}, edit {number}"))
+            scenario = scenario.edited(edit_from(entry, f"{where}, edit {number}"))
         return scenario
 
 
@@ -88,15 +88,25 @@ def _given(values: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value is not None}
 
 
-def _edit_from(entry: object, where: str) -> Edit:
-    if not isinstance(entry, Mapping) or entry.get("edit") not in EDITS:
+def edit_from(entry: object, where: str) -> Edit:
+    """An edit from a record as `Scenario.to_json` writes it. Raises `DataError` beginning with `where`."""
+    kind = entry.get("edit") if isinstance(entry, Mapping) else None
+    if not isinstance(entry, Mapping) or not isinstance(kind, str) or kind not in EDITS:
         raise DataError(f"{where}: 'edit' must be one of {', '.join(EDITS)}")
+    wanted = {field.name: field for field in fields(EDITS[kind])}
     values = {str(key): value for key, value in entry.items() if key != "edit"}
-    if not all(isinstance(value, (str, int)) for value in values.values()):
-        raise DataError(f"{where}: values must be names or numbers")
+    for key, value in values.items():
+        if key not in wanted:
+            raise DataError(f"{where}: '{kind}' takes no '{key}'{near(key, wanted)}; it takes {', '.join(wanted)}")
+        number = str(wanted[key].type).startswith("int")
+        if type(value) is not (int if number else str):
+            raise DataError(f"{where}: '{key}' of '{kind}' must be a {'whole number' if number else 'text'}")
+    lacks = [name for name, field in wanted.items() if field.default is MISSING and name not in values]
+    if lacks:
+        raise DataError(f"{where}: '{kind}' needs {' and '.join(lacks)}")
     try:
-        return EDITS[entry["edit"]](**values)
-    except TypeError as error:
+        return EDITS[kind](**values)
+    except PlacementError as error:
         raise DataError(f"{where}: {error}") from None
 
 

@@ -26,16 +26,17 @@ The struct in ``source`` has every optional member. Edits are those of a scenari
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from kitlib import datafiles
-from kitlib.edit import EDITS, Edit
 from kitlib.errors import DataError, KitError, near
 from kitlib.files import read_text
 from kitlib.model import Layout
+from kitlib.scenario import edit_from
 from kitlib.sources import open_source
 from kitlib.variants import Choice, Option, State, Variants
 
@@ -61,8 +62,11 @@ def read_variants(name: str | Path, base: Layout | None = None) -> Variants:
         path = datafiles.path(f"variants/{name}.toml")
     else:
         path = Path(name)
-        if not path.exists():
-            raise DataError(f"{name}: no such variant file; the kit ships {', '.join(shipped_variants())}")
+        if not os.path.exists(path):  # unlike Path.exists, False for a name that is too long
+            shipped = shipped_variants()
+            raise DataError(
+                f"{name}: no such variant file{near(str(name), shipped)}; the kit ships {', '.join(shipped)}"
+            )
     return parse_variants(read_text(path), str(path), base)
 
 
@@ -70,7 +74,7 @@ def parse_variants(text: str, where: str = "variants", base: Layout | None = Non
     """Variants from TOML `text`; `where` names it in messages. Raises as `read_variants` does."""
     try:
         record = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise DataError(f"{where}: not TOML: {error}") from None
     if record.get("format") != FORMAT or record.get("version") != VERSION:
         raise DataError(f'{where}: a variant file starts with format = "{FORMAT}" and version = {VERSION}')
@@ -80,8 +84,9 @@ def parse_variants(text: str, where: str = "variants", base: Layout | None = Non
         base = open_source(source).struct(struct)
     options = [_option(row, f"{where}, option {i}") for i, row in enumerate(_rows(record, "option", where), 1)]
     choices = [_choice(row, f"{where}, choice {i}") for i, row in enumerate(_rows(record, "choice", where), 1)]
+    about = _about(record, where)
     try:
-        return Variants(base, tuple(options), tuple(choices), str(record.get("about", "")))
+        return Variants(base, tuple(options), tuple(choices), about)
     except KitError as error:
         raise type(error)(f"{where}: {error}") from None
 
@@ -102,7 +107,7 @@ def _option(row: Mapping[str, Any], where: str) -> Option:
         _names(row, "absent", where),
         tuple(types.items()),
         default,
-        str(row.get("about", "")),
+        _about(row, where),
     )
     if not (found.members or found.absent or found.types):
         raise DataError(f"{where}: changes nothing; give members, absent or types")
@@ -117,7 +122,7 @@ def _choice(row: Mapping[str, Any], where: str) -> Choice:
     labels = [state.label for state in states]
     if len(states) < 2 or len(set(labels)) < len(labels):
         raise DataError(f"{where}: give two states or more, each with a label of its own")
-    return Choice(name, tuple(states), str(row.get("about", "")))
+    return Choice(name, tuple(states), _about(row, where))
 
 
 def _state(row: Mapping[str, Any], where: str) -> State:
@@ -125,19 +130,7 @@ def _state(row: Mapping[str, Any], where: str) -> State:
     edits = row.get("edits", [])
     if not isinstance(edits, list):
         raise DataError(f"{where}: edits must be a list")
-    return State(_text(row, "label", where), tuple(_edit(x, f"{where}, edit {i}") for i, x in enumerate(edits, 1)))
-
-
-def _edit(row: object, where: str) -> Edit:
-    if not isinstance(row, Mapping) or row.get("edit") not in EDITS:
-        raise DataError(f"{where}: 'edit' must be one of {', '.join(EDITS)}")
-    values = {str(key): value for key, value in row.items() if key != "edit"}
-    if not all(isinstance(value, (str, int)) for value in values.values()):
-        raise DataError(f"{where}: values must be names or numbers")
-    try:
-        return EDITS[str(row["edit"])](**values)
-    except TypeError as error:
-        raise DataError(f"{where}: {error}") from None
+    return State(_text(row, "label", where), tuple(edit_from(x, f"{where}, edit {i}") for i, x in enumerate(edits, 1)))
 
 
 def _only(row: Mapping[str, Any], known: Sequence[str], where: str) -> None:
@@ -155,9 +148,16 @@ def _rows(row: Mapping[str, Any], key: str, where: str) -> list[Mapping[str, Any
 
 def _text(row: Mapping[str, Any], key: str, where: str) -> str:
     value = row.get(key)
-    if not isinstance(value, str) or not value.strip():
-        raise DataError(f"{where}: '{key}' must be a text")
+    if not isinstance(value, str) or not value.strip() or not value.isprintable():
+        raise DataError(f"{where}: '{key}' must be a text of one line")
     return value
+
+
+def _about(row: Mapping[str, Any], where: str) -> str:
+    about = row.get("about", "")
+    if not isinstance(about, str):
+        raise DataError(f"{where}: 'about' must be a text")
+    return about
 
 
 def _names(row: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:

@@ -117,7 +117,7 @@ def matrix(variants: Variants) -> Matrix:
     """Place every combination of `variants`."""
     count = len(variants.options)
     codes = np.arange(1 << count)
-    on = np.array([(codes >> (count - 1 - i)) & 1 for i in range(count)], dtype=np.bool_).reshape(count, -1)
+    on = np.array([(codes >> (count - 1 - i)) & 1 for i in range(count)], dtype=np.bool_).reshape(count, len(codes))
     blocks: list[Block] = []
     for number, layout in enumerate(variants.full):
         present = _present(variants, layout, on)

@@ -14,7 +14,7 @@ from dataclasses import replace as with_
 
 from kitlib.cdecl import member_from_decl
 from kitlib.edit import Edit, apply
-from kitlib.errors import DataError, NotFound, near
+from kitlib.errors import DataError, KitError, NotFound, near
 from kitlib.model import Layout, Member
 from kitlib.place import replace
 
@@ -81,25 +81,44 @@ class Variants:
     """The struct with all members for each combination of choice states, in the order of `choice_states`."""
 
     def __post_init__(self) -> None:
-        names = [option.name for option in self.options] + [choice.name for choice in self.choices]
-        if not names:
+        if not self.options and not self.choices:
             raise DataError(f"{self.base.title}: neither an option nor a choice to vary; add [[option]]")
-        for name in names:
-            if names.count(name) > 1:
-                raise DataError(f"{name}: given twice; an option or choice has one entry")
         if self.count > MAX_COMBINATIONS:
-            raise DataError(f"{self.base.title}: {self.count:,} combinations; at most {MAX_COMBINATIONS:,} are tried")
-        full = [apply(self.base, [e for state in states for e in state.edits]) for states in self.choice_states()]
-        object.__setattr__(self, "full", tuple(full))
+            many = f"{self.count:,}" if self.count < 1 << 32 else "more than 4 billion"
+            raise DataError(f"{self.base.title}: {many} combinations; at most {MAX_COMBINATIONS:,} are tried")
+        self._check_names()
+        object.__setattr__(self, "full", tuple(self._edited(states) for states in self.choice_states()))
         self._check_members()
+
+    def _check_names(self) -> None:
+        """Refuse names that are equal, or equal once ``CONFIG_`` is left out, as it is on screen."""
+        seen: dict[str, str] = {}
+        for name in (*(option.name for option in self.options), *(choice.name for choice in self.choices)):
+            shown = name.removeprefix("CONFIG_")
+            if seen.get(shown) == name:
+                raise DataError(f"{name}: given twice; an option or choice has one entry")
+            if shown in seen:
+                raise DataError(f"{name} and {seen[shown]} look alike on screen; rename one")
+            seen[shown] = name
+
+    def _edited(self, states: Sequence[State]) -> Layout:
+        try:
+            return apply(self.base, [edit for state in states for edit in state.edits])
+        except KitError as error:
+            chosen = [f"{choice.name} {state.label}" for choice, state in zip(self.choices, states, strict=True)]
+            raise type(error)(f"with {', '.join(chosen)}: {error}") from None
 
     def _check_members(self) -> None:
         known = {name for layout in self.full for name in layout.member_names()}
         typed: dict[str, str] = {}
         for option in self.options:
-            for name in (*option.members, *option.absent, *(name for name, _ in option.types)):
+            retyped = tuple(name for name, _ in option.types)
+            for name in (*option.members, *option.absent, *retyped):
                 if name not in known:
                     raise DataError(f"{option.name}: no member '{name}' in {self.base.title}{near(name, known)}")
+            for name in option.absent:
+                if name in (*option.members, *retyped):
+                    raise DataError(f"{option.name}: says both that {name} is there and that it is absent; keep one")
             for name, declaration in option.types:
                 if name in typed:
                     raise DataError(f"{option.name}: {typed[name]} changes the type of {name} too; only one option may")
@@ -164,8 +183,9 @@ class Variants:
         if self.count > limit:
             raise DataError(f"{self.base.title}: {self.count:,} combinations are too many to choose from ({limit})")
         every = {self.label(self.default): self.layout()}
-        for setting in self.settings():
-            every.setdefault(self.label(setting), self.layout(setting))
+        every |= {self.label(setting): self.layout(setting) for setting in self.settings()}
+        if len(every) < self.count:
+            raise DataError(f"{self.base.title}: two combinations have the same label; rename a state")
         return every
 
     def label(self, setting: Setting) -> str:
@@ -210,9 +230,13 @@ class Builds:
         labels = [label for label, _ in self.layouts]
         if len(set(labels)) < len(labels):
             raise DataError(f"builds: a label is used twice among {', '.join(labels)}")
-        abis = {layout.abi.pointer_bytes for _, layout in self.layouts}
-        if len(abis) > 1:
-            raise DataError("builds: of different architectures (pointer sizes differ); compare builds of one")
+        (_, first), *others = self.layouts
+        for label, layout in others:
+            if not first.abi.agrees(layout.abi):
+                raise DataError(
+                    f"builds: '{labels[0]}' is for {first.abi.name} and '{label}' for {layout.abi.name}; "
+                    "compare builds of one architecture"
+                )
 
     def optional(self) -> dict[str, tuple[bool, ...]]:
         """Members that some builds lack: name to presence a build."""

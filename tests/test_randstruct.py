@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 from dataclasses import replace as with_
@@ -108,6 +109,32 @@ def test_name_hash_wraps_and_names_the_nameless():
 def test_bad_seed(text):
     with pytest.raises(DataError, match="64 hex digits"):
         parse_seed(text)
+
+
+def test_seed_of_bytes_that_are_no_text(need_tool, tmp_path: Path):
+    layout = make_layout("a:8 b:4 c:4 d:16 e:4 f:1 g:2 h:40")
+    odd = os.fsdecode(b"\xff\xfe\x80")
+    assert clang_order(layout, odd) != clang_order(layout, odd[:2])
+    with pytest.raises(DataError, match="is no text"):
+        clang_order(layout, "\ud800")
+    compiler = need_tool("clang-16", required=False)
+    source, built = tmp_path / "live.c", tmp_path / "live.o"
+    source.write_text(
+        "struct s { long a; int b; int c; long d[2]; int e; char f; short g; long h[5]; }"
+        " __attribute__((randomize_layout));\nstruct s x;\n"
+    )
+    command = [
+        compiler.encode(),
+        b"-frandomize-layout-seed=\xff\xfe\x80",
+        b"-g",
+        b"-c",
+        b"-o",
+        bytes(built),
+        bytes(source),
+    ]
+    subprocess.run(command, check=True, timeout=60)
+    found = open_source(str(built)).struct("s")
+    assert [m.name for m in found] == [m.name for m in randomize_clang(layout, odd)]
 
 
 def test_groups_close_at_64_bytes_and_overshoot():

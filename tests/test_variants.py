@@ -8,7 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kitlib import datafiles
+from kitlib.edit import Move, Remove
 from kitlib.errors import DataError, KitError, NotFound, PlacementError
+from kitlib.figures.variants import combination_map
+from kitlib.model import AARCH64
 from kitlib.room import best_room, hot_members, rooms
 from kitlib.rulefile import parse_rules
 from kitlib.shorthand import make_layout
@@ -135,11 +138,40 @@ def test_as_many_combinations_as_are_allowed():
         ((Option("CONFIG_A", ("aa",)),), "no member 'aa'"),
         ((Option("A", types=(("a", "int a"),)), Option("B", types=(("a", "int a"),))), "only one option may"),
         ((Option("A", types=(("a", "int b"),)),), "declares b, not a"),
+        ((Option("CONFIG_A", ("a",)), Option("A", ("b",))), "look alike"),
+        ((Option("CONFIG_A", ("a",), ("a",)),), "there and that it is absent"),
+        ((Option("CONFIG_A", (), ("a",), (("a", "int a"),)),), "there and that it is absent"),
+        (tuple(Option(f"CONFIG_{i}", ("a",)) for i in range(20)), "1,048,576 combinations"),
+        (tuple(Option(f"CONFIG_{i}", ("a",)) for i in range(20_000)), "more than 4 billion combinations"),
     ],
 )
 def test_contradictions_are_refused(options, says):
     with pytest.raises(DataError, match=says):
         Variants(make_layout("a:4 b:8"), options)
+
+
+def test_choices_alone_have_a_matrix():
+    states = (State("as is"), State("b first", (Move("b", index=0),)))
+    variants = Variants(make_layout("a:60 b:8"), choices=(Choice("order", states),))
+    answers = matrix(variants).on_one_line("a", "b")
+    assert answers.tolist() == [0, 1]
+    assert [flip.now for flip in flips(variants, answers)] == ["b first"]
+    assert influence(variants, answers) == {}
+    assert combination_map(matrix(variants), answers, title="t").data[0].z.tolist() == [[0], [1]]
+
+
+def test_choices_that_contradict_each_other_are_named():
+    gone = Choice("x", (State("kept"), State("gone", (Remove("a"),))))
+    moved = Choice("y", (State("moved", (Move("a", index=1),)), State("as is")))
+    with pytest.raises(NotFound, match="with x gone, y moved: no member 'a'"):
+        Variants(make_layout("a:4 b:8"), choices=(gone, moved))
+
+
+def test_labels_are_not_mixed_up():
+    one = Choice("x", (State("1; y 2"), State("1")))
+    two = Choice("y", (State("2"), State("2; y 2")))
+    with pytest.raises(DataError, match="same label"):
+        Variants(make_layout("a:4 b:8"), choices=(one, two)).layouts()
 
 
 def test_unknown_settings_are_refused(mm):
@@ -159,6 +191,8 @@ def test_several_builds():
         builds_on_one_line(builds, "a", "c")
     with pytest.raises(DataError, match="two builds"):
         Builds((("one", small),))
+    with pytest.raises(DataError, match="'plain' is for x86-64 and 'arm' for aarch64"):
+        Builds((("plain", small), ("arm", make_layout("a:8 b:8", abi=AARCH64))))
 
 
 def test_rules_in_every_configuration(mm):
@@ -174,6 +208,9 @@ def test_rules_in_every_configuration(mm):
 # -- files ------------------------------------------------------------------------------------------------
 
 HEAD = 'format = "kitlib-variants"\nversion = 1\nsource = "mm-5.12"\nstruct = "mm_struct"\n'
+
+
+CHOICE = "[[choice]]\nname = 'x'\nstate = [{{label = 'a'}}, {{label = 'b', edits = [{}]}}]\n"
 
 
 def test_shipped_files_are_read():
@@ -197,6 +234,13 @@ def test_shipped_files_are_read():
         (HEAD + "[[option]]\nname = 'CONFIG_A'\nmembers = ['mmap']\ndefault = 'y'\n", "true or false"),
         (HEAD + "[[option]]\nname = 'CONFIG_A'\ntypes = {mmap = 3}\n", "types must be a table"),
         (HEAD + "[[choice]]\nname = 'x'\n", "two states or more"),
+        (HEAD + "x = " + "[" * 100_000, "not TOML"),
+        (HEAD + "about = [1]\n", "'about' must be a text"),
+        (HEAD + '[[option]]\nname = "a\\nb"\nmembers = ["mmap"]\n', "text of one line"),
+        (HEAD + CHOICE.format("{edit = 'move', member = 3, index = 1}"), "state 2, edit 1: 'member' of 'move'"),
+        (HEAD + CHOICE.format("{edit = 'move', member = 'mmap', index = 'x'}"), "whole number"),
+        (HEAD + CHOICE.format("{edit = 'move', member = 'mmap', idx = 1}"), "did you mean index"),
+        (HEAD + CHOICE.format("{edit = 'remove', member = 'mmap_lok'}"), "with x b: no member 'mmap_lok'"),
         (
             HEAD + "[[choice]]\nname = 'x'\nstate = [{label = 'a'}, {label = 'b', edits = [{edit = 'mv'}]}]\n",
             "one of move",
@@ -212,8 +256,11 @@ def test_bad_files(text, says):
 
 
 def test_missing_file():
-    with pytest.raises(DataError, match="no such variant file"):
-        read_variants("nowhere.toml")
+    for name in ("nowhere.toml", "x" * 5000):
+        with pytest.raises(DataError, match="no such variant file"):
+            read_variants(name)
+    with pytest.raises(DataError, match="did you mean mm_struct"):
+        read_variants("mm_strct")
 
 
 # -- room -------------------------------------------------------------------------------------------------

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import click
 
+from kitlib.cli.after import after_layout
 from kitlib.cli.common import emit, format_option, line_options
 from kitlib.describe import layout_text
-from kitlib.errors import DataError, KitError
-from kitlib.files import read_text
+from kitlib.errors import DataError
 from kitlib.lines import share_line
 from kitlib.model import Layout
 from kitlib.randclang import randomize_clang
-from kitlib.randstats import DEFAULT_TRIALS, CostSpread, Counts, Risk, ask, sample_costs
+from kitlib.randstats import DEFAULT_TRIALS, CostSpread, Counts, Risk, ask, default_trials, sample_costs
 from kitlib.randstruct import MODE_TITLES, MODES, is_ops_struct, randomised_part, randomize_gcc
-from kitlib.scenario import FORMAT, Scenario
 from kitlib.sources import open_source
 from kitlib.text import table
 
@@ -29,7 +26,9 @@ from kitlib.text import table
 @click.option(
     "--mode", type=click.Choice(MODES), default="gcc-full", show_default=True, help="Who randomises, and how."
 )
-@click.option("--trials", type=int, default=DEFAULT_TRIALS, show_default=True, help="Layouts to draw.")
+@click.option(
+    "--trials", type=int, help=f"Layouts to draw. [default: {DEFAULT_TRIALS}; fewer for more than 50 members]"
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the drawing; the same gives the same.")
 @click.option("--after", metavar="X", help="Compare with a scenario file, or with that struct of another SOURCE.")
 @click.option("--path", "paths", multiple=True, metavar="NAME=A,B...", help="Count the lines these members touch.")
@@ -45,7 +44,7 @@ def randomize(
     struct: str,
     pair: str,
     mode: str,
-    trials: int,
+    trials: int | None,
     seed: int,
     after: str | None,
     paths: tuple[str, ...],
@@ -61,25 +60,24 @@ def randomize(
     Modes: gcc-full; gcc-performance (as fixed in November 2023); gcc-performance-prefix (before that fix); clang.
     """
     layout = open_source(source).struct(struct)
-    names = tuple(name.strip() for name in pair.split(","))
+    other = after_layout(after, struct, layout)
+    exact = None if layout_seed is None else _exact(layout, layout_seed, mode)
+    names = _names(pair)
     options: dict[str, Any] = {
-        "trials": trials,
+        "trials": default_trials(layout) if trials is None else trials,
         "seed": seed,
         "line_bytes": line_bytes,
         "phase": phase,
-        "paths": _named_paths(paths) | _profile_paths(profile, machine),
+        "paths": _paths(paths, profile, machine),
     }
-    before = ask(layout, mode, names, **options)
-    record = risk_record(before)
-    layouts, risks = [layout], [("as is" if after is None else "before", before)]
-    if after is not None:
-        layouts.append(_after(after, struct))
-        risks.append(("after", ask(layouts[1], mode, names, **options)))
+    layouts = {"as is": layout} if other is None else {"before": layout, "after": other}
+    risks = [(label, ask(each, mode, names, **options)) for label, each in layouts.items()]
+    costs = [] if machine is None else [_predicted(x, mode, profile, machine, seed, phase) for x in layouts.values()]
+    record = risk_record(risks[0][1])
+    if other is not None:
         record["after"] = risk_record(risks[1][1])
-    costs = [] if machine is None else [_predicted(x, mode, profile, machine, seed, phase) for x in layouts]
     for into, spread in zip((record, record.get("after", {})), costs, strict=False):
         into["cost"] = cost_record(spread)
-    exact = None if layout_seed is None else _exact(layout, layout_seed, mode)
     if exact is not None:
         record["layout"] = _exact_record(exact, names, line_bytes, phase)
     emit(record, lambda: _text(layout, risks, costs, exact, line_bytes, phase), fmt)
@@ -130,25 +128,31 @@ def _counts_record(counts: Counts) -> dict[str, Any]:
     }
 
 
-def _named_paths(words: tuple[str, ...]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(","))
+
+
+def _paths(words: tuple[str, ...], profile: str | None, machine: str | None) -> dict[str, tuple[str, ...]]:
+    """The members of each path: those of ``--path`` and those of the profile."""
+    found: dict[str, tuple[str, ...]] = {}
     for word in words:
         label, equals, members = word.partition("=")
-        if not equals or not label or not members:
+        if not equals or not label or not all(_names(members)):
             raise DataError(f"--path '{word}': write NAME=A,B with members of the struct")
-        found[label] = [name.strip() for name in members.split(",")]
-    return found
-
-
-def _profile_paths(profile: str | None, machine: str | None) -> dict[str, list[str]]:
-    """The members that each path of the profile touches."""
+        if label in found:
+            raise DataError(f"--path '{word}': {label} is given already; use another NAME")
+        found[label] = _names(members)
     if profile is None:
         if machine is not None:
             raise DataError("--machine needs --profile: a cost is that of an access profile")
-        return {}
+        return found
     from kitlib.access import load_profile
 
-    return {path.name: list(dict.fromkeys(a.member for a in path.accesses)) for path in load_profile(profile).paths}
+    for path in load_profile(profile).paths:
+        if path.name in found:
+            raise DataError(f"--path '{path.name}': the profile has a path of that name; use another NAME")
+        found[path.name] = tuple(dict.fromkeys(access.member for access in path.accesses))
+    return found
 
 
 def _predicted(layout: Layout, mode: str, profile: str | None, machine: str, seed: int, phase: int) -> CostSpread:
@@ -158,22 +162,6 @@ def _predicted(layout: Layout, mode: str, profile: str | None, machine: str, see
 
     use, on = profile_for(layout, profile), load_machine(machine)
     return sample_costs(layout, mode, lambda other: cost(other, use, on, phase=phase).total_ns, seed=seed)
-
-
-def _after(text: str, struct: str) -> Layout:
-    """The layout to compare with: that of a scenario file, or `struct` of another source."""
-    if text.endswith(".json"):
-        content = read_text(Path(text))
-        try:
-            is_scenario = json.loads(content).get("format") == FORMAT
-        except (ValueError, AttributeError):
-            is_scenario = False
-        if is_scenario:
-            return Scenario.from_json(content, text).layout
-    try:
-        return open_source(text).struct(struct)
-    except KitError as error:
-        raise type(error)(f"--after: {error}") from None
 
 
 def _exact(layout: Layout, seed: str, mode: str) -> Layout:
