@@ -7,7 +7,7 @@ The weights are a judgement on a scale from 0 to 10, not a measurement. They say
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from kitlib.tags import tags_of
@@ -34,6 +34,9 @@ class Role:
 
 _NONE = Role("padding", "plain", 0, 0)
 _MAIN = re.compile(r"^(?!min_|low_|max_)(\w{1,4}_)?(count|usage|users|refcnt|refcount|refs?|lockref)$")
+_MAIN_LOCK = re.compile(r"^(\w{1,4}_)?(lock|rwlock|seqlock|slock|mutex|sem|rwsem|seq|seqc|seqcount)$")
+_PART = 0.6
+"""Share of a main lock's weight that the lock of a part gets."""
 _COUNTED = re.compile(
     r"count|cnt|refs?$|refs?_|users|usage|inuse|in_use|pending|nr_|_nr|inflight|active|alloc|load", re.I
 )
@@ -82,7 +85,7 @@ def _writer(name: str, type_text: str, tags: frozenset[str]) -> Role | None:
     if "atomic" in tags:
         return Role("atomic", "atomic", _count_weight(name, 8.0 if _COUNTED.search(name) else 6.0), 5)
     if "lock" in tags:
-        return _lock(type_text)
+        return _lock(name, type_text)
     if "percpu" in tags:
         return Role("per-CPU counter", "percpu", 4, 4)
     if "rcu" in tags:
@@ -93,13 +96,23 @@ def _writer(name: str, type_text: str, tags: frozenset[str]) -> Role | None:
 
 
 def _count_weight(name: str, usual: float) -> float:
-    """An object's main counter is the one that every user touches; set-up and error counters are seldom hot."""
+    """An object's main counter is the one that every user touches; set-up and error counters are seldom hot.
+
+    An atomic that is named as a limit or a state, and not as a count, is written when that changes.
+    """
     if _MAIN.search(name):
         return 10.0
-    return usual / 2 if _RARE.search(name) else usual
+    state = not _COUNTED.search(name) and (_LIMIT.search(name) or _STATE.search(name))
+    return usual / 2 if state or _RARE.search(name) else usual
 
 
-def _lock(type_text: str) -> Role:
+def _lock(name: str, type_text: str) -> Role:
+    """An object's main lock is called just that (``f_lock``); one with a longer name guards a part of it."""
+    role = _lock_of(type_text)
+    return role if _MAIN_LOCK.search(name) else replace(role, writes=round(role.writes * _PART, 1))
+
+
+def _lock_of(type_text: str) -> Role:
     if "seqc" in type_text:
         return Role("sequence counter", "lock", 5, 5)
     if "percpu_rw" in type_text or "local_lock" in type_text:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SAMPLE = "labels/scan-6.12.csv"
-"""A seeded random sample of 60 rows with a score of 30 or more, from Debian's 6.12 kernel."""
+"""A seeded random sample of 60 rows with a score of 50 or more, from Debian's 6.12 kernel."""
 _COLUMNS = ("struct", "member", "line", "kind", "score", "label", "why")
 _Z = 1.959964  # 97.5 % quantile of the normal distribution
 
@@ -69,7 +69,7 @@ def read_labels(path: Path | None = None) -> tuple[Label, ...]:
 
 
 def precision_table(
-    labels: Sequence[Label], bands: Sequence[tuple[float, float]] = ((70, 100), (50, 70), (30, 50))
+    labels: Sequence[Label], bands: Sequence[tuple[float, float]] = ((70, 100), (60, 70), (50, 60))
 ) -> pd.DataFrame:
     """Precision by band of score, and over all: ``score``, ``judged true``, ``rows``, ``precision``, interval."""
     import pandas as pd

@@ -21,8 +21,8 @@ from kitlib.lines import check_line
 from kitlib.model import Layout, Member
 from kitlib.source import Source
 
-_SATURATION = 12.0
-"""Sum of clash weights at which 63 % of the score is reached: the third hot mate adds less than the first."""
+_SATURATION = 6.0
+"""Weighed sum of clashes at which 63 % of the score is reached; 6 is one mate that is a spinlock."""
 _SMALL = 0.6
 """Factor for a struct that fits a line as a whole: its members can only be parted by growing it."""
 _MAX_MATES = 40
@@ -275,8 +275,13 @@ def _meets(writer: _Atom, mate: _Atom) -> bool:
 
 
 def _score(role: Role, mates: Sequence[_Atom]) -> float:
-    """0 to 100: how often the member is written times what its mates lose, with diminishing returns."""
-    total = sum(clash(role, mate.role) for mate in mates)
+    """0 to 100: how often the member is written times what its mates lose, with diminishing returns.
+
+    The line is moved once, however many mates wait for it: the worst counts in full, the second half, the third
+    a third, and so on, so that a line full of plain data does not weigh as much as one hot neighbour.
+    """
+    worst = sorted((clash(role, mate.role) for mate in mates), reverse=True)
+    total = sum(loss / place for place, loss in enumerate(worst, 1))
     return round(10.0 * role.writes * (1.0 - exp(-total / _SATURATION)), 1)
 
 

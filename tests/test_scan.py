@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from math import exp
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from kitlib.kernels import open_kernel
 from kitlib.labels import Label, labels_table, precision, precision_table, read_labels
 from kitlib.lines import find_leaf, line_span
 from kitlib.model import Layout, Member
-from kitlib.scan import Row, ScanFilter, read_allow, scan, scan_source
+from kitlib.scan import Row, ScanFilter, _Atom, _score, read_allow, scan, scan_source
 from kitlib.shorthand import make_layout
 from kitlib.sources import open_source
 
@@ -43,7 +44,7 @@ def rows_of(layout: Layout, **options: int) -> list[Row]:
         ("file", "f_count", {"f_op", "f_inode", "f_lock"}, 1),
         ("dentry", "d_lockref", {"d_iname[]"}, 1),
         ("mem_cgroup", "moving_account", {"move_lock_task", "vmstats_percpu"}, 1),
-        ("sock", "__sk_common.skc_refcnt", {"sk_lock.slock", "sk_rx_dst"}, 5),
+        ("sock", "__sk_common.skc_refcnt", {"sk_lock.slock", "sk_rx_dst"}, 1),
     ],
 )
 def test_known_cases_of_linux_6_1_are_at_the_top_of_their_struct(
@@ -171,6 +172,34 @@ def test_a_program_with_dwarf_only(compile_c: Callable[..., Path]) -> None:
     assert {"name", "lock"} <= set(top.mates)
 
 
+def test_one_hot_neighbour_weighs_more_than_a_line_of_plain_data() -> None:
+    plain = rows_of(make_layout("users=atomic_t:4 " + " ".join(f"n{i}=u32:4" for i in range(15)) + " pad:64"))[0]
+    hot = rows_of(make_layout("users=atomic_t:4 lock=spinlock_t:4 pad:128"))
+    assert len(plain.mates) == 15
+    assert next(r for r in hot if r.member == "users").score > plain.score
+    one, two = (_score(role_of("users", "atomic_t"), [_spin()] * n) for n in (1, 2))
+    assert one < two < 1.5 * one  # the second that waits for a line adds less than the first
+
+
+def _spin() -> _Atom:
+    return _Atom(0, 32, "lock", role_of("lock", "spinlock_t"), (), -1)
+
+
+def test_score_by_hand() -> None:
+    op = _Atom(0, 64, "f_op", role_of("f_op", "const struct file_operations *"), (), -1)
+    pair = [op, _spin()]  # 6 for the lock, half of 5 for the pointer
+    assert _score(role_of("f_count", "atomic_long_t"), pair) == round(100 * (1 - exp(-8.5 / 6)), 1)
+    assert _score(role_of("f_count", "atomic_long_t"), pair[::-1]) == _score(role_of("f_count", "atomic_long_t"), pair)
+
+
+def test_the_lock_of_a_part_and_an_atomic_state_weigh_less() -> None:
+    main, part = role_of("f_lock", "spinlock_t"), role_of("vqs_list_lock", "spinlock_t")
+    assert (main.writes, part.writes) == (7, 4.2)
+    assert role_of("d_seq", "seqcount_spinlock_t").writes == 5
+    assert role_of("tick_dep_mask", "atomic_t").writes == role_of("a_flags", "atomic_t").writes == 3
+    assert role_of("max_active", "atomic_t").writes == 8  # named as a count too
+
+
 def test_a_lock_guards_plain_data_but_not_another_writer() -> None:
     lock, count, data = role_of("lock", "spinlock_t"), role_of("users", "atomic_t"), role_of("n", "int")
     assert clash(lock, data) == 0
@@ -186,21 +215,22 @@ def test_the_labelled_sample() -> None:
     assert len(labels) == 60
     assert len({(x.struct, x.member) for x in labels}) == 60
     found = precision(labels)
-    assert (found.true, found.n) == (14, 60)
+    assert (found.true, found.n) == (13, 60)
     assert found.low < found.estimate < found.high
     table = precision_table(labels)
     assert list(table["rows"])[-1] == 60 == sum(table["rows"][:-1])
-    assert sum(table["judged true"][:-1]) == 14
+    assert sum(table["judged true"][:-1]) == 13
+    assert list(table["judged true"]) == [5, 4, 4, 13]
     assert list(labels_table(labels)["score"]) == sorted((x.score for x in labels), reverse=True)
-    assert str(found) == "14 of 60: 23% (95 % interval 14% to 35%)"
+    assert str(found) == "13 of 60: 22% (95 % interval 13% to 34%)"
 
 
 def test_the_labels_are_of_rows_that_this_scan_gives() -> None:
-    result = scan_source(open_kernel("6.12"), ScanFilter(30))
+    result = scan_source(open_kernel("6.12"), ScanFilter(50))
     found = {(r.struct, r.member): (r.line, r.kind, r.score) for r in result.rows}
     for label in read_labels():
         assert found[label.struct, label.member] == (label.line, label.kind, label.score)
-    drawn = random.Random(6500112).sample(sorted(result.rows, key=lambda r: (r.struct, r.member)), 60)
+    drawn = random.Random(20261130).sample(sorted(result.rows, key=lambda r: (r.struct, r.member)), 60)
     assert {(r.struct, r.member) for r in drawn} == {(x.struct, x.member) for x in read_labels()}
 
 

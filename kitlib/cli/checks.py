@@ -172,7 +172,7 @@ def _numbers(text: str, option: str) -> list[int]:
 @click.option("--struct", "structs", multiple=True, metavar="GLOB", help="Only structs whose name fits (repeatable).")
 @click.option("--kind", "kinds", multiple=True, metavar="KIND", help="Only kinds such as lock or atomic+read-mostly.")
 @click.option(
-    "--min-score", type=click.FloatRange(0, 100), default=30.0, show_default=True, help="Leave out rows below."
+    "--min-score", type=click.FloatRange(0, 100), default=50.0, show_default=True, help="Leave out rows below."
 )
 @click.option("--top", type=click.IntRange(1), help="At most so many rows (text: 40 if not given).")
 @click.option("--allow", type=click.Path(dir_okay=False), help="File of struct.member globs that are known and fine.")
