@@ -109,8 +109,8 @@ class DwarfSource:
                     return _renamed(self._reader.layout(target), None if "DW_AT_name" in target.attributes else wanted)
             if typedefs:
                 text = self._reader.spelling(self._reader.target(typedefs[0]))
-                raise NotFound(f"'{wanted}' in {self.label} is a typedef of {text}; it is no struct")
-            raise NotFound(f"no struct or union '{wanted}' in {self.label}{self._near(wanted)}")
+                raise NotFound(f"'{text_of(wanted)}' in {self.label} is a typedef of {text}; it is no struct")
+            raise NotFound(f"no struct or union '{text_of(wanted)}' in {self.label}{self._near(wanted)}")
 
     def definitions(self, name: str) -> list[Layout]:
         """All different layouts called `name`, the one that `struct` gives first.
@@ -162,7 +162,7 @@ class DwarfSource:
     def _entries(self, name: str) -> Iterator[DIE]:
         """Definitions, and some typedefs, that go by `name` or by a qualified name that ends in it."""
         last = _last_part(name)
-        for hit in self._finder.find(last.encode()):
+        for hit in self._finder.find(last.encode("utf-8", "surrogateescape")):
             die = self._reader.at(hit.offset)
             if last == name or self._reader.qualified(die) == name:
                 yield die

@@ -234,7 +234,7 @@ class LayoutReader:
                 members.append(member)
                 if "DW_AT_artificial" in child.attributes and (member.name or "").startswith("_vptr"):
                     reason = reason or _VPTR
-                elif member.natural_align == 0:
+                elif member.natural_align == 0 and member.bit_size == 0:
                     reason = f"type '{member.type}' of {member.name} is declared here and defined in no unit"
             elif child.tag == "DW_TAG_inheritance":
                 if number(child, "DW_AT_virtuality"):
@@ -338,5 +338,6 @@ def _in_order(members: list[Member], kind: Kind) -> list[Member]:
     ordered = sorted(members, key=lambda m: (m.bit_offset, m.bit_size))
     for at, (member, after) in enumerate(pairwise(ordered)):
         if member.inner is not None and member.count is None and member.bit_offset <= after.bit_offset < member.bit_end:
-            ordered[at] = _with(member, bit_size=after.bit_offset - member.bit_offset)
+            used = max((inside.bit_end for inside in member.inner.members), default=0)
+            ordered[at] = _with(member, bit_size=min(after.bit_offset - member.bit_offset, used))
     return ordered

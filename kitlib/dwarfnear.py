@@ -25,7 +25,7 @@ def _similar(strings: bytes, wanted: str) -> set[str]:
 
     Two changes leave one of three pieces whole, so that every name two changes away is among them.
     """
-    name = wanted.encode()
+    name = wanted.encode("utf-8", "surrogateescape")
     third = max(len(name) // 3, 2)
     found: set[str] = set()
     for start in (0, third, 2 * third):

@@ -222,7 +222,8 @@ class Types:
         if whole is None:
             return Held(0, 0)  # declared here, defined in no unit
         inner = self.site.layout(whole)
-        return Held(inner.size * 8, inner.align, inner.forced_align > 0, inner)
+        unknown = any(member.natural_align == 0 for member in inner.members)
+        return Held(inner.size * 8, 0 if unknown else inner.align, inner.forced_align > 0, inner)
 
     def _measure_array(self, die: DIE, depth: int) -> Held:
         of = self.held(self.site.target(die), depth)
@@ -231,9 +232,9 @@ class Types:
             count *= bound
         size = number(die, "DW_AT_byte_size")
         bits = of.bits * count if size is None else size * 8
-        if "DW_AT_GNU_vector" in die.attributes:  # a vector is aligned to its own size
-            width = bits // 8
-            return Held(bits, width & -width or 1)
+        if "DW_AT_GNU_vector" in die.attributes:
+            width = bits // 8  # its alignment; above 16 bytes gcc's depends on -mavx and the like, which is not stated
+            return Held(bits, width & -width if width <= 16 else 0)
         inner_count = 1 if of.elements is None else of.elements
         return of._replace(bits=bits, elements=count * inner_count)
 

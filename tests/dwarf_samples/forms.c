@@ -1,0 +1,38 @@
+/* What DWARF has to say about structs in C; compiled by tests/test_dwarf.py in several ways. */
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef u64 __attribute__((aligned(4))) low_u64;
+typedef float v4 __attribute__((vector_size(16)));
+typedef float v8 __attribute__((vector_size(32)));
+typedef struct { int counter; } atomic_t;
+typedef struct one { int x; } one_t;
+typedef const one_t *one_p;
+typedef int row[3];
+enum color { RED, GREEN };
+struct dev;
+typedef int (*handler)(struct dev *, int, ...);
+struct empty {};
+struct sk { int in; };
+struct dev { struct dev *next; char name[16]; int grid[2][3]; row r; };
+struct bits { u32 a:3; u32 b:7; u64 c:40; unsigned char d:1; enum color e:2; _Bool f:1; u32 :4; u32 g:5; int :0; int h:2; };
+struct tight { u32 a:3; u32 b:7; u64 c:40; int :0; int h:2; };
+struct __attribute__((packed)) pbits { char c; u32 a:3; u64 b:40; u32 d:30; short s; };
+struct __attribute__((packed)) pk { char c; int i; u64 q __attribute__((aligned(8))); char d; };
+struct al { char c; int x __attribute__((aligned(64))); char d; };
+struct __attribute__((aligned(128))) big { int x; };
+struct holdbig { char c; struct big b; };
+struct low { char c; low_u64 q; };
+struct wide { char c; v8 b; };
+struct vecs { char c; v4 a; long double ld; double _Complex dc; float _Complex fc; __int128 i; };
+struct funcs { int (*a)(struct dev *, int); void (*b)(void); char *(*c)(const char *, ...); handler h; int (*arr[4])(int);
+	int (*pa)[5]; const char *const p; char *restrict q; volatile u32 *v; void *vp; const void *cvp; int (**pp)(void); };
+struct at { _Atomic int a; _Atomic struct one b; atomic_t c; const atomic_t d; };
+struct anon { int t; union { int a; struct { short b, c; }; long l; }; struct { char z; } named; union { char q[3]; } arr[2]; };
+struct flex { int n; struct { char c; long l; } items[]; };
+struct zero { int n; char z[0]; int m; };
+struct nested { struct one o; one_t t; struct dev d[2]; enum color c; enum { A, B } e; struct empty em; int last; };
+union un { int a; char b[7]; double d; };
+struct dev *g1; struct bits g2; struct pbits g3; struct pk g4; struct al g5; struct holdbig g6; struct low g7; struct vecs g8;
+struct funcs g9; struct at g10; struct anon g11; struct flex *g12; struct zero g13; struct nested g14; union un g15;
+struct empty g16; struct wide g20; struct sk *g17; struct tight g18; one_p g19;
+int use(void) { struct local { char a; int b; } l = { 0 }; return l.b + g9.p[0]; }
