@@ -51,7 +51,7 @@ def main() -> None:
                 )
                 modes.append(result)
     numbers = {key: number.value for key, number in machine.numbers.items()}
-    score = Score(machine.about or machine.name, datetime.date.today().isoformat(), numbers, tuple(modes))
+    score = Score(machine.name, datetime.date.today().isoformat(), numbers, tuple(modes))
     options.output.write_text(score_text(replace(score)), encoding="utf-8")
 
 

@@ -32,6 +32,8 @@ FORMAT, VERSION = "kitlib-score", 1
 GROUP_PCT = 12.0
 """Rounds whose level lies within this of each other count as one state of the machine (see `states_of`)."""
 LEAST_ROUNDS = 6
+SPREAD_PCT = 0.5
+"""Layouts that differ by less than this in all are the same for every purpose, however small the noise."""
 SURE_Z = 3.0
 DECIDED_PCT = 1.0
 """A pair of layouts is decided if their measured difference is above `SURE_Z` standard errors and `DECIDED_PCT` of the
@@ -51,7 +53,7 @@ class Point:
 @dataclass(frozen=True, slots=True)
 class ModeScore:
     """A mode's points and what they say. ``spread_ns`` and ``noise_ns`` are standard deviations over layouts and
-    of one point; ``spearman`` is None where the spread does not exceed the noise (nothing to rank)."""
+    of one point; ``spearman`` is None where the spread does not exceed the noise or `SPREAD_PCT` (nothing to rank)."""
 
     struct: str
     mode: ModeName
@@ -204,7 +206,7 @@ def _mode_score(
     halves = [np.median(flat[k::2], axis=0) for k in range(2)]
     half = float(spearmanr(halves[0], halves[1])[0])
     spread, noise = float(middle.std()), float(np.sqrt(np.mean(error**2)))
-    exceeds = spread > 2 * noise
+    exceeds = spread > max(2 * noise, SPREAD_PCT / 100 * float(middle.mean()))
     guess = np.asarray(predicted)
     ranked = float(spearmanr(guess, middle)[0]) if exceeds and guess.std() > 0 else None
     gap, sure = middle[:, None] - middle, SURE_Z * np.sqrt(error[:, None] ** 2 + error**2)

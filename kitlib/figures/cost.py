@@ -48,7 +48,7 @@ def cost_by_path(before: Cost, after: Cost | None = None, *, title: str = "") ->
                 showlegend=panel == 1,
                 xaxis=f"x{axis}",
                 yaxis=f"y{axis}",
-                marker={"color": color, "pattern": {"shape": pattern, "fgcolor": INK}},
+                marker={"color": color, "pattern": {"shape": pattern, "fgcolor": INK, "fillmode": "overlay"}},
                 customdata=[[p.lines, p.share] for p in side.paths],
                 hovertemplate=f"%{{y}}, {label}, {name}: %{{x:.1f}} ns<br>%{{customdata[0]:.1f}} lines a run, "
                 "%{customdata[1]:.0%} of the runs<extra></extra>",
@@ -65,7 +65,7 @@ def cost_by_path(before: Cost, after: Cost | None = None, *, title: str = "") ->
                 f"yaxis{axis}": {"anchor": f"x{axis}", "autorange": "reversed", "showticklabels": panel == 1},
             }
         )
-    fig.update_layout(barmode="group")
+    fig.update_layout(barmode="group", legend={"y": -0.3}, margin={"b": 90})
     return fig
 
 
@@ -99,10 +99,14 @@ def scaling(
             hovertemplate=f"{name}, %{{x}} CPUs: %{{y:.1f}} ns<extra></extra>",
         )
     if machine.max_cpus < max(cpus):
-        fig.add_vline(
-            x=machine.max_cpus,
+        reach = [float(min(map(min, costs))), float(max(map(max, costs)))]
+        fig.add_scatter(
+            x=[machine.max_cpus] * 2,
+            y=reach,
+            mode="lines",
+            name=f"the machine has {machine.max_cpus} CPUs",
             line={"color": GREY, "dash": "dot"},
-            annotation={"text": f"the machine has {machine.max_cpus}", "font": {"color": GREY}},
+            hoverinfo="skip",
         )
     fig.update_xaxes(
         type="log",
@@ -225,7 +229,7 @@ def sensitivity_bars(doubts: Sequence[Doubt], *, base_ns: float, most: int = 12)
             base=base_ns,
             orientation="h",
             name=name,
-            marker={"color": color, "pattern": {"shape": pattern, "fgcolor": INK}},
+            marker={"color": color, "pattern": {"shape": pattern, "fgcolor": INK, "fillmode": "overlay"}},
             customdata=[[safe(d.about), d.low, d.high, d.certainty, getattr(d, field)] for d in shown],
             hovertemplate="%{customdata[0]}: %{customdata[1]:.3g} to %{customdata[2]:.3g} (%{customdata[3]})<br>"
             f"{name}: %{{customdata[4]:+.2f}} ns<extra></extra>",
@@ -252,7 +256,10 @@ def published_bars(rows: Sequence[PublishedRow]) -> go.Figure:
             x=labels,
             y=[r.predicted_pct[i] for r in rows],
             name=name,
-            marker={"color": look["color"], "pattern": {"shape": look["pattern"], "fgcolor": INK}},
+            marker={
+                "color": look["color"],
+                "pattern": {"shape": look["pattern"], "fgcolor": INK, "fillmode": "overlay"},
+            },
             hovertemplate=f"%{{x}}, {name}: %{{y:+.1f}} %<extra></extra>",
         )
     fig.add_scatter(

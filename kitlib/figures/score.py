@@ -36,7 +36,10 @@ def heading(mode: ModeScore) -> str:
     name = f"{mode.struct}, {mode.mode}" + (f", {mode.threads} threads" if mode.threads > 1 else "")
     name += f", {mode.state}" if mode.state else ""
     if mode.spearman is None:
-        return f"{name}: spread {mode.spread_ns:.2g} ns does not exceed the noise of {mode.noise_ns:.2g} ns"
+        level = sum(p.measured_ns for p in mode.points) / len(mode.points)
+        share = 100 * mode.spread_ns / level
+        noise = 100 * mode.noise_ns / level
+        return f"{name}: nothing to rank, the spread is {share:.2g} % of {level:.3g} ns (noise {noise:.2g} %)"
     sign = "" if mode.sign_right is None else f", sign right in {100 * mode.sign_right:.1f} % of {mode.decided:,} pairs"
     return f"{name}: Spearman {mode.spearman:.3f}{sign}"
 
