@@ -134,3 +134,17 @@ def test_the_published_score_is_read_and_drawn() -> None:
     assert {m.struct for m in score.modes} == {"file", "dentry"}
     assert all(len(m.points) >= 60 for m in score.modes)
     assert all("nothing to rank" in heading(m) for m in score.modes if m.mode == "unshared-hot")
+
+
+def test_the_map_with_controls_has_a_step_for_every_number_of_cpus() -> None:
+    from kitlib.figures.tradeoff import trade_off_controls
+
+    fig = trade_off_controls(BEFORE, AFTER, PROFILE, machines=("rome", "kunpeng-920"), cpus=(2, 24))
+    (slider,) = fig.layout.sliders
+    assert [s.label for s in slider.steps] == ["2", "24"]
+    assert slider.active == 1
+    values, traces = slider.steps[0].args
+    assert len(values["z"]) == len(traces) == 6
+    expected = trade_off(BEFORE, AFTER, PROFILE, load_machine("kunpeng-920"), cpus=2, points=26).delta_ns
+    assert np.allclose(np.asarray(values["z"][3]), expected, atol=1e-3)
+    assert [b.label for b in fig.layout.updatemenus[0].buttons] == ["rome", "kunpeng-920"]
