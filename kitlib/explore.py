@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import ModuleType
 from typing import Any
 
 import anywidget
 import traitlets
 
+from kitlib.errors import DataError
 from kitlib.figures.layout import cacheline_map
 from kitlib.figures.style import FigureKind, plotly_js
 from kitlib.model import Layout
 from kitlib.page import EXPLORER_TYPE, front_end, styles
 from kitlib.scenario import Scenario
-from kitlib.states import Extra, Session, Subject, View, page_data, subject_data
+from kitlib.states import Extra, Session, Subject, Toggle, View, page_data, subject_data
+from kitlib.variants import Variants
 
 PAGE_VARIABLE = "KITLIB_PAGE"
 """Environment variable that says a notebook is run to become a page."""
@@ -71,7 +73,7 @@ def explore(
     extra: Extra | None = None,
     extra_title: str = "",
     extra_kind: FigureKind = "model",
-    variants: Mapping[str, Layout] | None = None,
+    variants: Mapping[str, Layout] | Variants | None = None,
     member: str | None = None,
     line_bytes: int = 64,
     phase: int = 0,
@@ -81,18 +83,40 @@ def explore(
     `before` is what the table and the dashed outlines compare with (the unedited layout if None). `extra` is
     called with each layout shown and gives the rows of one more table (a mapping from column to value each),
     headed `extra_title`; `extra_kind` says what kind its figures are. `variants` (label to layout) are base
-    layouts to switch between, for instance one for each configuration; edits are made again on the one chosen.
+    layouts to switch between, for instance one for each build; edits are made again on the one chosen. Given
+    `kitlib.variants.Variants`, every option has a switch of its own and every choice a list, and the first
+    shown is the default setting.
     `member`, `line_bytes` and `phase` (bytes) are where the controls start.
 
-    Raises `PlacementError` for a line size or phase that is none, `NotFound` for an unknown member.
+    Raises `PlacementError` for a line size or phase that is none, `NotFound` for an unknown member, `DataError` for a
+    layout beside `Variants`, or for `Variants` of more than 64 combinations.
 
     In a page without a kernel the same controls work over layouts computed ahead: one member moved and aligned.
     """
+    if isinstance(variants, Variants):
+        if layout is not None:
+            raise DataError("explore: the configurations hold their own layouts; give no other one beside them")
+        chosen = variants.layouts()
+        subject = Subject(chosen, before, extra, extra_title, extra_kind, *_toggles(variants, chosen))
+        return Explorer(subject, View(member, line_bytes, phase))
     chosen = dict(variants or {})
     if layout is not None and not any(layout is known for known in chosen.values()):
         chosen = {"as given" if chosen else layout.title: layout, **chosen}
     subject = Subject(chosen, before, extra, extra_title, extra_kind)
     return Explorer(subject, View(member, line_bytes, phase))
+
+
+def _toggles(variants: Variants, labels: Iterable[str]) -> tuple[tuple[Toggle, ...], tuple[tuple[int, ...], ...]]:
+    """A control for each option and choice, and for each of `labels` (as `Variants.label` has them) their states."""
+    options = [Toggle(o.name, ("n", "y"), True, o.about) for o in variants.options]
+    choices = [Toggle(c.name, tuple(state.label for state in c.states), False, c.about) for c in variants.choices]
+    settings = {
+        variants.label(setting): tuple(
+            int(bool(setting[t.name])) if t.option else t.states.index(str(setting[t.name])) for t in options + choices
+        )
+        for setting in variants.settings()
+    }
+    return (*options, *choices), tuple(settings[label] for label in labels)
 
 
 class _CallableModule(ModuleType):

@@ -57,6 +57,19 @@ function chooser(name, title, options, onChange) {
   return { select, row: el("label", { class: "kit-control" }, el("span", {}, title), select, el("output")) };
 }
 
+function toggle({ name, states, option, about }, onChange) {
+  // One option (a switch) or choice (a list) of a configuration.
+  if (!option) {
+    const { select, row } = chooser(name, name, states, onChange);
+    row.title = about;
+    return { row, show: (state) => { select.value = state; } };
+  }
+  const input = el("input", { type: "checkbox", name });
+  input.addEventListener("change", () => onChange(Number(input.checked)));
+  const row = el("label", { class: "kit-switch", title: about }, input, el("span", {}, name));
+  return { row, show: (state) => { input.checked = state === 1; } };
+}
+
 function tableOf(columns, rows, caption) {
   const head = el("tr", {}, ...columns.map((text) => el("th", { scope: "col" }, text)));
   const body = rows.map(([first, ...cells]) =>
@@ -113,16 +126,29 @@ class Explorer {
     this.tables = el("div", { class: "kit-tables" });
     this.text = el("textarea", { class: "kit-text", readOnly: true, hidden: true, rows: "8", "aria-label": "pahole text" });
     const controls = [this.variants, this.members, this.position, this.align, this.structAlign, this.line, this.phase];
-    if (data.variants.length < 2) controls.shift();
+    if (data.variants.length < 2 || data.toggles.length) controls.shift();
+    this.toggles = data.toggles.map((each, i) => toggle(each, (state) => this.set(i, state)));
     this.root.classList.add("kit-explorer");
     this.root.append(
       el("div", { class: "kit-head" }, this.title, el("span", { class: "kit-badge kit-exact" }, "= exact")),
+      ...(data.toggles.length ? [this.configuration()] : []),
       el("div", { class: "kit-controls" }, ...controls.map((c) => c.row)),
       el("div", { class: "kit-buttons" }, ...Object.values(this.buttons)), this.problem,
       el("div", { class: "kit-scroll" }, this.plot), this.status, this.text, this.tables);
     // JupyterLab takes arrow keys for itself before a native slider sees them.
     for (const node of this.root.querySelectorAll("input, select, textarea, button"))
       node.addEventListener("keydown", (event) => event.stopPropagation());
+  }
+
+  configuration() {
+    return el("fieldset", { class: "kit-toggles" }, el("legend", {}, "configuration"), ...this.toggles.map((t) => t.row));
+  }
+
+  set(which, state) {
+    // The setting asked for last counts, not the one shown: an answer may still be under way.
+    this.setting[which] = state;
+    const index = this.data.settings.findIndex((known) => known.every((s, i) => s === this.setting[i]));
+    this.ask("variant", { index });
   }
 
   receive() {
@@ -149,6 +175,10 @@ class Explorer {
     const names = variant.members.map((m) => m.name);
     if (this.members.select.options.length !== names.length || this.shownVariant !== state.variant)
       this.members.select.replaceChildren(...names.map((text, i) => el("option", { value: String(i) }, text)));
+    if (this.toggles.length && this.shownVariant !== state.variant) {
+      this.setting = [...this.data.settings[state.variant]];
+      this.toggles.forEach((each, i) => each.show(this.setting[i]));
+    }
     this.shownVariant = state.variant;
     this.members.select.value = view.member;
     const at = state.order.indexOf(view.member), tables = variant.tables, row = tables?.members.indexOf(view.member) ?? 0;

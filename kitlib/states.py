@@ -7,7 +7,7 @@ answers come from `page_data`. Layouts are computed here and in `kitlib.statetab
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from kitlib.blocks import Block, blocks, moved, title_of
@@ -33,20 +33,36 @@ EXTRA_STATES = 4_000
 
 
 @dataclass(frozen=True, slots=True)
+class Toggle:
+    """A control of its own for one thing in which variants differ: labels of its states; an ``option`` has the two
+    of being off and on."""
+
+    name: str
+    states: tuple[str, ...]
+    option: bool = False
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Subject:
     """What an explorer is opened on: ``variants`` are the layouts to choose from (label to layout, at least one),
     ``before`` what they are compared with (None: each with itself unedited), ``extra`` gives the rows of a
-    further table for a layout, headed ``extra_title`` and marked with ``extra_kind``."""
+    further table for a layout, headed ``extra_title`` and marked with ``extra_kind``. With ``toggles`` a variant is
+    chosen by them rather than by its label; ``settings`` has, for each variant in order, the state of each."""
 
     variants: Mapping[str, Layout]
     before: Layout | None = None
     extra: Extra | None = None
     extra_title: str = ""
     extra_kind: FigureKind = "model"
+    toggles: tuple[Toggle, ...] = ()
+    settings: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
         if not self.variants:
             raise KitError("nothing to explore: give a layout, or variants with at least one")
+        if self.toggles and len(set(self.settings)) != len(self.variants):
+            raise KitError("toggles: each variant needs a setting of its own")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +88,8 @@ def subject_data(subject: Subject, view: View) -> dict[str, Any]:
         "style": explorer_style(),
         "view": {"member": _first_member(first, view.member), "line": view.line_bytes, "phase": view.phase},
         "variants": [variant_record(label, v, subject.before or v) for label, v in subject.variants.items()],
+        "toggles": [asdict(toggle) for toggle in subject.toggles],
+        "settings": subject.settings,
         "extra": {"title": subject.extra_title, "kind": subject.extra_kind, "mark": f"{kind.mark} {kind.label}"}
         if subject.extra
         else None,

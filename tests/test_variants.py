@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 from kitlib import datafiles
 from kitlib.edit import Move, Remove
 from kitlib.errors import DataError, KitError, NotFound, PlacementError
+from kitlib.explore import explore
 from kitlib.figures.variants import combination_map
 from kitlib.model import AARCH64
 from kitlib.room import best_room, hot_members, rooms
@@ -93,6 +96,28 @@ def test_explore_gets_every_combination_with_the_default_first(mm):
     assert all(layout.replaceable for layout in layouts.values())
     with pytest.raises(DataError, match="too many to choose"):
         mm.layouts(limit=5)
+
+
+def test_explore_gets_a_toggle_for_each_option_and_choice(mm):
+    subject = explore(variants=mm).session.subject
+    assert [(t.name, t.option) for t in subject.toggles] == [
+        ("CONFIG_MMU", True),
+        ("CONFIG_HAVE_ARCH_COMPAT_MMAP_BASES", True),
+        ("CONFIG_MEMBARRIER", True),
+        ("write_protect_seq", False),
+    ]
+    for layout, states in zip(subject.variants.values(), subject.settings, strict=True):
+        *on, state = states
+        setting = {t.name: bool(x) for t, x in zip(subject.toggles, on, strict=False)}
+        assert mm.layout({**setting, "write_protect_seq": subject.toggles[3].states[state]}) == layout
+    assert subject.settings[0] == (1, 1, 1, 0)
+    with pytest.raises(DataError, match="give no other one"):
+        explore(mm.base, variants=mm)
+    with pytest.raises(KitError, match="a setting of its own"):
+        replace(subject, settings=subject.settings[1:])
+    options = tuple(Option(f"CONFIG_{m.name}", (str(m.name),)) for m in mm.base if m.name)
+    with pytest.raises(DataError, match="too many to choose from"):
+        explore(variants=Variants(mm.base, options[:7]))
 
 
 WORDS = ("{0}:1", "{0}:2", "{0}:4", "{0}:8", "{0}:40", "{0}:4@32", "{0}:4:5", "{0}:8:33")
