@@ -31,8 +31,8 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
     machine = load_machine(options.machine) if options.machine else calibrate(tick=print).machine
-    full = Effort(samples=12, sample_ms=12, rounds=3, sweep=False, limit_s=240)
-    effort = Effort(samples=8, sample_ms=8, rounds=1, sweep=False, limit_s=120) if options.quick else full
+    full = Effort(samples=12, slices=1, sample_ms=12, rounds=3, sweep=False, limit_s=240)
+    effort = Effort(samples=8, slices=1, sample_ms=8, rounds=1, sweep=False, limit_s=120) if options.quick else full
     modes = []
     for source, struct, profile_name, patched in CASES:
         base = open_source(source).struct(struct)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-EFFORT = Effort(samples=12, sample_ms=12, rounds=1, limit_s=30)
+EFFORT = Effort(samples=12, slices=1, sample_ms=12, rounds=1, limit_s=30)
 COLD_BYTES = 256 << 20
 QUIET_PCT = 12.0
 WORK_NS = 60.0

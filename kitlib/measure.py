@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -37,18 +37,20 @@ DRIFT_ROUNDS = 3
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How long to measure: ``samples`` of ``sample_ms`` a side in each of ``rounds`` program starts (a new
-    start gives new memory pages), and how many sizes of working set; ``limit_s`` ends a mode that hangs."""
+    """How long to measure: ``samples`` a side in each of ``rounds`` program starts (a new start gives new memory
+    pages), a sample being the median of ``slices`` of ``sample_ms``; ``sweep``: several working sets and numbers
+    of threads; ``limit_s`` ends a mode that hangs."""
 
-    samples: int = 16
-    sample_ms: int = 30
+    samples: int = 12
+    slices: int = 3
+    sample_ms: int = 12
     rounds: int = 3
     sweep: bool = True
     limit_s: int = 60
 
 
 DEFAULT = Effort()
-QUICK = Effort(samples=10, sample_ms=20, rounds=2, sweep=False, limit_s=20)
+QUICK = Effort(samples=8, sample_ms=8, rounds=2, sweep=False, limit_s=20)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,7 @@ class ModeSpec:
 @dataclass(frozen=True, slots=True)
 class ModeResult:
     """Samples in ns per path run, before and after (empty without an after), and what was noted on the way.
+    A sample is the median of ``slices`` slices.
 
     ``judged`` is the verdict of `kitlib.verdict`; None without an after. ``main`` marks the mode's headline.
     """
@@ -84,6 +87,7 @@ class ModeResult:
     preempted: int
     retries: tuple[float, float]
     main: bool = True
+    slices: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,15 +138,15 @@ def measure(
     layouts = (before,) if after is None else (before, after)
     plan = make_plan(profile, *layouts)
     specs, refused = plan_modes(profile, layouts, here, modes, effort)
-    found: list[ModeResult] = []
+    raw: list[_Raw] = []
     with compiled(program_text(plan.program)) as program:
         for spec in specs:
-            readings = [
-                r
+            starts = [
+                _one(program, spec, plan, layouts, profile, here, effort, phase, seed + turn, turn, tick)
                 for turn in range(effort.rounds)
-                for r in _one(program, spec, plan, layouts, profile, here, effort, phase, seed + turn, turn, tick)
             ]
-            found.append(_result(spec, readings, len(layouts), specs))
+            raw.append(_Raw(spec, tuple(map(tuple, starts))))
+    found = _results(raw, len(layouts), effort.slices)
     return Measurement(
         before.title,
         profile.name,
@@ -204,8 +208,8 @@ def _one(
     turn: int,
     tick: Tick | None,
 ) -> list[Reading]:
-    total = (effort.samples + 1) * len(layouts) * effort.rounds
-    done = (effort.samples + 1) * len(layouts) * turn
+    total = (effort.samples * effort.slices + 1) * len(layouts) * effort.rounds
+    done = (effort.samples * effort.slices + 1) * len(layouts) * turn
 
     def count(_: Reading) -> None:
         nonlocal done
@@ -235,7 +239,7 @@ def run_plan(
     given = arguments(
         cpus=here.pick(spec.threads),
         shared=spec.shared,
-        samples=effort.samples,
+        samples=effort.samples * effort.slices,
         sample_ms=effort.sample_ms,
         work_ns=work,
         objects=spec.objects,
@@ -246,48 +250,83 @@ def run_plan(
     return run(program, given, effort.limit_s + 2, tick)
 
 
-def _result(spec: ModeSpec, readings: Sequence[Reading], sides: int, specs: Sequence[ModeSpec]) -> ModeResult:
-    samples = [tuple(r.ns for r in readings if r.layout == side) for side in range(2)]
-    failed = [[r.retries for r in readings if r.layout == side] for side in range(2)]
-    mean = [sum(x) / len(x) if x else 0.0 for x in failed]
-    last = [s for s in specs if s.mode == spec.mode][-1]
-    judged = None
+@dataclass(frozen=True, slots=True)
+class _Raw:
+    """One mode's slices, program start after program start."""
+
+    spec: ModeSpec
+    starts: tuple[tuple[Reading, ...], ...]
+
+    @property
+    def readings(self) -> list[Reading]:
+        return [reading for start in self.starts for reading in start]
+
+
+def _results(raw: Sequence[_Raw], sides: int, slices: int) -> list[ModeResult]:
+    """Samples of every mode with a verdict; all modes are judged as one table, so that many modes do not make
+    one of them real by chance."""
+    judged: list[Judged | None] = [None] * len(raw)
     if sides == 2:
-        steady = steadied(readings, sides)
-        judged = judge_samples(spec.label, steady[0], steady[1])
-    return ModeResult(
-        spec, samples[0], samples[1], judged, sum(r.preempted for r in readings), (mean[0], mean[1]), spec == last
-    )
+        rows = []
+        for part in raw:
+            before, after = steadied(part.starts, sides, slices)
+            rows.append(Delta(part.spec.label, Value.of(before), Value.of(after), unit=UNIT))
+        judged = [settled(j) for j in judge(Table("measure", tuple(rows)), options=Options(better="lower")).rows]
+    found = []
+    for part, verdict in zip(raw, judged, strict=True):
+        last = [p.spec for p in raw if p.spec.mode == part.spec.mode][-1]
+        samples = [grouped([r.ns for r in part.readings if r.layout == side], slices) for side in range(2)]
+        failed = [[r.retries for r in part.readings if r.layout == side] for side in range(2)]
+        mean = [sum(x) / len(x) if x else 0.0 for x in failed]
+        preempted = sum(r.preempted for r in part.readings)
+        found.append(
+            ModeResult(
+                part.spec, samples[0], samples[1], verdict, preempted, (mean[0], mean[1]), part.spec == last, slices
+            )
+        )
+    return found
 
 
-def steadied(readings: Sequence[Reading], sides: int) -> list[list[float]]:
+def grouped(values: Sequence[float], slices: int) -> tuple[float, ...]:
+    """One sample from every `slices` slices in a row: their median, so that a lost time slice is not a sample."""
+    from statistics import median
+
+    return tuple(median(values[i : i + slices]) for i in range(0, len(values) - slices + 1, slices))
+
+
+def steadied(starts: Sequence[Sequence[Reading]], sides: int, slices: int = 1) -> list[tuple[float, ...]]:
     """Samples of each side with slow drift taken out, in the unit they have.
 
     Other guests and programs slow both sides alike for seconds at a time. Each slice is divided by the
-    median of the slices of both sides in the `DRIFT_ROUNDS` rounds before and after it, and multiplied by the
-    median of all. With 14 slices in a window a side's own noise is reduced by about 1/14, no more.
+    median of the slices of both sides in the `DRIFT_ROUNDS` rounds before and after it of the same program
+    start, and multiplied by the median of all. With 14 slices in a window a side's own noise is reduced by about
+    1/14, no more.
     """
     import numpy as np
 
-    rows = len(readings) // sides
-    grid = np.asarray([r.ns for r in readings[: rows * sides]]).reshape(rows, sides)
-    level = np.asarray([np.median(grid[max(0, i - DRIFT_ROUNDS) : i + DRIFT_ROUNDS + 1]) for i in range(rows)])
-    flat = grid / level[:, None] * np.median(grid)
-    return [[float(x) for x in flat[:, side]] for side in range(sides)]
+    parts = []
+    for readings in starts:
+        rows = len(readings) // sides
+        grid = np.asarray([r.ns for r in readings[: rows * sides]]).reshape(rows, sides)
+        windows = [grid[max(0, i - DRIFT_ROUNDS) : i + DRIFT_ROUNDS + 1] for i in range(rows)]
+        parts.append(grid / np.asarray([np.median(w) for w in windows])[:, None])
+    flat = np.concatenate(parts) * np.median([r.ns for readings in starts for r in readings])
+    return [grouped([float(x) for x in flat[:, side]], slices) for side in range(sides)]
 
 
-def judge_samples(label: str, before: Sequence[float], after: Sequence[float]) -> Judged:
-    """The kit's verdict on two sets of ns per run (lower is better)."""
-    row = Delta(label, Value.of(before), Value.of(after), unit=UNIT)
-    table = Table("measure", (row,))
-    return judge(table, options=Options(better="lower")).rows[0]
+def settled(judged: Judged) -> Judged:
+    """The verdict, held back where test and interval disagree: a few disturbed samples can do that."""
+    if judged.verdict in ("better", "worse") and judged.ci95 and judged.ci95[0] <= 0 <= judged.ci95[1]:
+        why = f"{judged.reason}, but the 95 % interval of the mean includes 0: some samples were disturbed"
+        return replace(judged, verdict="undecided", reason=why)
+    return judged
 
 
 def _disturbances(results: Sequence[ModeResult]) -> tuple[str, ...]:
     """Sentences on what may have disturbed the measurement."""
     found = []
     for result in results:
-        slices = len(result.before) + len(result.after)
+        slices = (len(result.before) + len(result.after)) * result.slices
         if slices and result.preempted > 5 * slices:
             found.append(
                 f"{result.spec.label}: other programs took a CPU away {result.preempted} times in {slices} slices"

@@ -14,15 +14,17 @@ import pytest
 from kitlib.access import Access, Profile, Workload, load_profile, locate
 from kitlib.access import Path as CodePath
 from kitlib.errors import DataError, NotFound, PlacementError, ToolError
-from kitlib.measure import Effort, measure, measurement_record, plan_modes, steadied
+from kitlib.measure import Effort, grouped, measure, measurement_record, plan_modes, settled, steadied
 from kitlib.measure_c import WORDS, Program, Step, access_code, arguments, program_text
 from kitlib.measure_plan import make_plan
 from kitlib.measure_run import Reading, compiled, find_compiler, run
+from kitlib.series import Delta, Table, Value
 from kitlib.shorthand import make_layout
 from kitlib.sources import open_source
 from kitlib.topology import Topology, parse_cpu_list, read_topology
+from kitlib.verdict import Options, judge
 
-TINY = Effort(samples=3, sample_ms=2, rounds=1, sweep=False, limit_s=20)
+TINY = Effort(samples=3, slices=2, sample_ms=2, rounds=1, sweep=False, limit_s=20)
 EVIL = 'x; system("touch /tmp/pwned"); //'
 
 
@@ -144,10 +146,23 @@ def test_drift_is_taken_out_and_a_difference_is_kept() -> None:
     for i in range(20):
         level = 2.0 if i >= 10 else 1.0
         readings += [Reading(0, 100 * level, 0, 0, 1), Reading(1, 110 * level, 0, 0, 1)]
-    before, after = steadied(readings, 2)
+    before, after = steadied([readings], 2)
     ratio = [b / a for a, b in zip(before, after, strict=True)]
     assert ratio == pytest.approx([1.1] * 20)
     assert max(before[:7]) == pytest.approx(min(before[:7]))
+
+
+def test_a_sample_is_the_median_of_its_slices() -> None:
+    assert grouped([1.0, 9.0, 2.0, 4.0, 4.0, 5.0, 7.0], 3) == (2.0, 4.0)
+
+
+def test_a_verdict_is_held_back_where_its_interval_includes_no_change() -> None:
+    calm = [100.0 + i % 3 for i in range(20)]
+    wild = [*(x - 4 for x in calm[:19]), 900.0]
+    row = Delta("shared", Value.of(calm), Value.of(wild), unit="ns/run")
+    judged = judge(Table("t", (row,)), options=Options(better="lower")).rows[0]
+    assert judged.verdict in ("better", "worse")
+    assert settled(judged).verdict == "undecided"
 
 
 def test_no_compiler_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
