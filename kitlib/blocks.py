@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from kitlib.lines import check_line, leaves
 from kitlib.model import Layout, Member
 from kitlib.tags import WRITTEN_TAGS
 
+FOLD_FROM = 4
+"""So many lines that the same blocks fill from end to end are drawn as one row; most of a page-sized member says
+nothing."""
 TAG_ORDER = ("lock", "atomic", "refcount", "counter", "percpu", "wait", "work", "rcu", "list", "tree", "pointer")
 """Which tag a member with several is shown as: what is written to comes first."""
 
@@ -55,13 +58,14 @@ class Block:
 @dataclass(frozen=True, slots=True)
 class Piece:
     """The part of a block on one line: ``start_bit`` counts from the start of the line. ``first`` marks the piece
-    that carries the name (the widest one)."""
+    that carries the name (the widest one). ``lines`` is above 1 for a piece that stands for that many (see `fold`)."""
 
     block: Block
     line: int
     start_bit: int
     bits: int
     first: bool = True
+    lines: int = 1
 
 
 def title_of(member: Member) -> str:
@@ -182,6 +186,46 @@ def pieces(parts: Collection[Block], line_bytes: int = 64, phase: int = 0) -> tu
         named = widths.index(max(widths))
         for i, width in enumerate(widths):
             found.append(Piece(block, cuts[i] // line_bits, cuts[i] % line_bits, width, i == named))
+    return tuple(found)
+
+
+def map_rows(
+    parts: Collection[Piece], lines: int, line_bytes: int = 64, apart: Collection[int] = ()
+) -> tuple[tuple[int, int], ...]:
+    """The rows of a map of `lines` lines, each as the first and last line that it shows.
+
+    A row is one line, but `FOLD_FROM` or more lines that the same blocks fill from end to end make one row
+    together, unless they are in `apart`.
+    """
+    on: dict[int, list[Piece]] = {}
+    for piece in parts:
+        on.setdefault(piece.line, []).append(piece)
+
+    def filled_by(line: int) -> tuple[Block, ...]:
+        here = on.get(line, [])
+        whole = line not in apart and all(p.bits == line_bytes * 8 for p in here)
+        return tuple(p.block for p in here) if whole else ()
+
+    rows: list[tuple[int, int]] = []
+    for filled, run in groupby(range(lines), filled_by):
+        numbers = list(run)
+        if filled and len(numbers) >= FOLD_FROM:
+            rows.append((numbers[0], numbers[-1]))
+        else:
+            rows += [(n, n) for n in numbers]
+    return tuple(rows)
+
+
+def fold(parts: Collection[Piece], rows: Collection[tuple[int, int]]) -> tuple[Piece, ...]:
+    """`parts` with the number of their row as ``line``, one for all lines of a folded row; what lies behind the last
+    line (a marker at the very end) gets the number of a row that is not there."""
+    at = {first: (number, last - first + 1) for number, (first, last) in enumerate(rows)}
+    end = max((last for _, last in rows), default=-1)
+    found = []
+    for piece in parts:
+        number, lines = at.get(piece.line, (len(rows), 1) if piece.line > end else (None, 0))
+        if number is not None:
+            found.append(replace(piece, line=number, lines=lines))
     return tuple(found)
 
 

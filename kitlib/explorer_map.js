@@ -80,7 +80,7 @@ function label(block, piece, style, lineBytes, chars) {
   const room = Math.floor((chars * piece.bits) / 8 / lineBytes);
   let mark = style.marks[block.tag];
   if (mark && block.inside) mark = `(${mark})`;
-  const name = piece.first ? block.name : `…${block.name}`;
+  const name = piece.lines > 1 ? `${block.name} · ${piece.lines} lines` : piece.first ? block.name : `…${block.name}`;
   const text = !mark || room < mark.length + 2 ? wrap(name, room) || mark : wrap(`${mark} ${name}`, room);
   return text.split("<br>").map(escape).join("<br>");
 }
@@ -110,22 +110,47 @@ function frame(style, piece, block, color, dash) {
   };
 }
 
+// Rows as kitlib.blocks.map_rows makes them: [first line, last line].
+export function mapRows(pieces, lines, lineBytes, foldFrom, apart) {
+  const whole = lineBytes * 8, on = new Map(), rows = [];
+  for (const piece of pieces) on.set(piece.line, [...(on.get(piece.line) ?? []), piece]);
+  const filledBy = (line) => {
+    const here = on.get(line) ?? [];
+    return !apart.has(line) && here.every((p) => p.bits === whole) ? here.map((p) => p.block) : [];
+  };
+  for (let line = 0, next; line < lines; line = next) {
+    const filled = filledBy(line), same = (other) => other.length === filled.length && other.every((b, i) => b === filled[i]);
+    for (next = line + 1; filled.length && next < lines && same(filledBy(next)); ) next += 1;
+    if (filled.length && next - line >= foldFrom) rows.push([line, next - 1]);
+    else for (let n = line; n < next; n++) rows.push([n, n]);
+  }
+  return rows;
+}
+
+function fold(pieces, rows) {
+  const at = new Map(rows.map(([first, last], line) => [first, { line, lines: last - first + 1 }]));
+  const end = rows.at(-1)[1];
+  return pieces.flatMap((p) => {
+    const row = at.get(p.line) ?? (p.line > end ? { line: rows.length, lines: 1 } : null);
+    return row ? [{ ...p, ...row }] : [];
+  });
+}
+
 export function draw(style, variant, state, view, width) {
   const { line: lineBytes, phase, member } = view;
-  const byTag = {}, shapes = [], frames = [];
-  const rows = Math.max(state.size ? span(0, state.size * 8, lineBytes, phase)[1] + 1 : 0, 1);
-  for (const i of state.moved) {
-    const old = variant.members[i];
-    if (old.was === null) continue;
-    for (const p of cut(old.was, old.bits, lineBytes, phase))
-      if (p.line < rows) shapes.push(frame(style, p, { lane: 0, lanes: 1 }, style.moved, "dash"));
-  }
-  for (const block of blocksOf(variant, state)) {
+  const byTag = {}, frames = [];
+  const lines = Math.max(state.size ? span(0, state.size * 8, lineBytes, phase)[1] + 1 : 0, 1);
+  const cutUp = (block, bit) => cut(bit, block.bits, lineBytes, phase).map((piece) => ({ ...piece, block }));
+  const old = state.moved.map((i) => variant.members[i]).filter((m) => m.was !== null).flatMap((m) => cutUp(m, m.was));
+  const every = blocksOf(variant, state).flatMap((block) => cutUp(block, block.bit));
+  const rowLines = mapRows(every, lines, lineBytes, style.fold_from, new Set(old.map((p) => p.line))), rows = rowLines.length;
+  const shapes = fold(old, rowLines).filter((p) => p.line < rows)
+    .map((p) => frame(style, p, { lane: 0, lanes: 1 }, style.moved, "dash"));
+  for (const piece of fold(every, rowLines)) {
+    const { block } = piece;
     const color = block.member === member ? style.accent : state.moved.includes(block.member) ? style.moved : null;
-    for (const piece of cut(block.bit, block.bits, lineBytes, phase)) {
-      (byTag[block.tag] ??= []).push([block, piece]);
-      if (color && piece.bits) frames.push(frame(style, piece, block, color, "solid"));
-    }
+    (byTag[block.tag] ??= []).push([block, piece]);
+    if (color && piece.bits) frames.push(frame(style, piece, block, color, "solid"));
   }
   const chars = (style.chars * width) / 1000;
   const traces = Object.keys(style.traces).filter((tag) => byTag[tag]).map((tag) => {
@@ -148,19 +173,19 @@ export function draw(style, variant, state, view, width) {
     });
   }
   if (state.moved.length) traces.push(style.ghost);
-  return { traces, shapes: [...shapes, ...frames], rows };
+  return { traces, shapes: [...shapes, ...frames], rows: rowLines };
 }
 
 function layoutOf(style, drawn, view, width, ink) {
-  const lines = [...Array(drawn.rows).keys()];
+  const { rows } = drawn, named = (first, last) => (first === last ? `line ${first}` : `lines ${first}–${last}`);
   const axis = { fixedrange: true, zeroline: false };
   return {
-    ...style.layout, width, height: drawn.rows * style.row_px + 120, shapes: drawn.shapes,
+    ...style.layout, width, height: rows.length * style.row_px + 120, shapes: drawn.shapes,
     font: { ...style.layout.font, color: ink },
     xaxis: { ...axis, range: [0, view.line], dtick: view.line <= 64 ? 8 : 16, side: "top" },
     yaxis: {
-      ...axis, range: [drawn.rows - 0.5, -0.5], showgrid: false, ticklabelstandoff: 8, tickvals: lines,
-      ticktext: lines.map((row) => `line ${row} · byte ${Math.max(row * view.line - view.phase, 0)}`),
+      ...axis, range: [rows.length - 0.5, -0.5], showgrid: false, ticklabelstandoff: 8, tickvals: [...rows.keys()],
+      ticktext: rows.map(([first, last]) => `${named(first, last)} · byte ${Math.max(first * view.line - view.phase, 0)}`),
     },
   };
 }

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kitlib.blocks import Block, blocks, moved, pieces, tag_of
+from kitlib.blocks import FOLD_FROM, Block, blocks, fold, map_rows, moved, pieces, tag_of
 from kitlib.edit import Align, Move, apply
 from kitlib.errors import NotFound, PlacementError
 from kitlib.figures.layout import before_after, cacheline_map, wrap
@@ -206,3 +206,51 @@ def test_a_flexible_array_at_the_end_needs_no_row_of_its_own() -> None:
 def test_words_keep_their_blank() -> None:
     assert wrap("4-byte hole", 8) == "4-byte<br>hole"
     assert wrap("■ addr_list_lock", 11) == "■ addr_<br>list_lock"
+
+
+PAGE = "head:8 buf:832 tail:8 last:320"
+
+
+def test_lines_that_one_member_fills_are_one_row() -> None:
+    every = pieces(blocks(make_layout(PAGE)))
+    rows = map_rows(every, 19)
+    assert rows == ((0, 0), (1, 12), (13, 13), (14, 17), (18, 18))
+    assert [(p.block.name, p.line, p.lines) for p in fold(every, rows)] == [
+        ("head", 0, 1),
+        ("buf", 0, 1),
+        ("buf", 1, 12),
+        ("buf", 2, 1),
+        ("tail", 2, 1),
+        ("last", 2, 1),
+        ("last", 3, 4),
+        ("last", 4, 1),
+    ]
+    assert map_rows(every, 19, apart=[5])[1:4] == ((1, 4), (5, 5), (6, 12))
+
+
+def test_a_folded_row_says_which_lines_it_stands_for() -> None:
+    fig = cacheline_map(make_layout(PAGE))
+    assert list(fig.layout.yaxis.ticktext)[:3] == ["line 0 · byte 0", "lines 1–12 · byte 64", "line 13 · byte 832"]
+    assert "buf · 12 lines" in [text for trace in fig.data for text in trace.text or ()]
+    assert "lines 1–12: buf" in meta(fig)["alt"]
+
+
+def test_an_old_place_is_not_folded_away() -> None:
+    fig = cacheline_map(make_layout("a:320 buf:832 tail:8"), before=make_layout("a:320 tail:8 buf:832"))
+    assert "line 5 · byte 320" in fig.layout.yaxis.ticktext
+    assert "lines 6–17 · byte 384" in fig.layout.yaxis.ticktext
+    assert [s.x0 for s in fig.layout.shapes if s.line.dash == "dash"] == [0]
+
+
+@given(st.lists(st.integers(1, 700), min_size=1, max_size=6), st.sampled_from([32, 64, 128, 256]), st.data())
+def test_folding_keeps_every_byte(sizes: list[int], line_bytes: int, data: st.DataObject) -> None:
+    layout = make_layout(" ".join(f"m{i}:{size}" for i, size in enumerate(sizes)))
+    phase = data.draw(st.integers(0, line_bytes - 1))
+    every = pieces(blocks(layout), line_bytes, phase)
+    lines = max(p.line for p in every) + 1
+    rows = map_rows(every, lines, line_bytes)
+    assert [n for first, last in rows for n in range(first, last + 1)] == list(range(lines))
+    assert all(first == last or last - first + 1 >= FOLD_FROM for first, last in rows)
+    folded = fold(every, rows)
+    assert sum(p.bits * p.lines for p in folded) == layout.size * 8
+    assert all(p.bits == line_bytes * 8 for p in folded if p.lines > 1)

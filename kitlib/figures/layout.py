@@ -8,7 +8,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from kitlib.blocks import Block, Piece, blocks, moved, pieces
+from kitlib.blocks import FOLD_FROM, Block, Piece, blocks, fold, map_rows, moved, pieces
 from kitlib.figures.style import ACCENT, GHOST, GREY, INK, PLOTLY, TAGS, badge, figure, safe
 from kitlib.lines import LINE_SIZES, n_lines
 from kitlib.model import Layout
@@ -36,6 +36,7 @@ def cacheline_map(
 ) -> go.Figure:
     """Draw `layout` on its cache lines: one row a line, one block a member, holes and padding hatched.
 
+    Four or more lines that one member fills from end to end are one row, which says so.
     `expand` opens structs held by value (all, or those at the given paths). `highlight` names members or paths to
     outline. With `before`, members that changed places are outlined, their old places drawn dashed, and every
     hover text says where a member was. Without `tags` all members have one colour. Exact figures (badge).
@@ -48,7 +49,7 @@ def cacheline_map(
     for trace in drawn.traces():
         fig.add_trace(trace)
     _axes(fig, drawn, "")
-    fig.update_layout(height=drawn.rows * ROW_PX + 176, shapes=drawn.outlines())
+    fig.update_layout(height=len(drawn.rows) * ROW_PX + 176, shapes=drawn.outlines())
     return fig
 
 
@@ -69,9 +70,9 @@ def before_after(
             trace.update(axes, showlegend=trace.name not in seen)
             seen.add(str(trace.name))
             fig.add_trace(trace)
-    total = top.rows + below.rows + 1.2
-    _axes(fig, top, "", domain=(1 - top.rows / total, 1))
-    _axes(fig, below, "2", domain=(0, below.rows / total))
+    total = len(top.rows) + len(below.rows) + 1.2
+    _axes(fig, top, "", domain=(1 - len(top.rows) / total, 1))
+    _axes(fig, below, "2", domain=(0, len(below.rows) / total))
     fig.update_layout(height=int(total * ROW_PX) + 176, shapes=top.outlines() + below.outlines("x2", "y2"))
     return fig
 
@@ -116,10 +117,14 @@ class _Drawing:
     ) -> None:
         self.layout, self.line_bytes, self.phase, self.marked, self.tags = layout, line_bytes, phase, marked, tags
         self.before = before
-        self.pieces = pieces(blocks(layout, expand=expand), line_bytes, phase)
-        self.rows = max(n_lines(layout, line_bytes, phase), 1)
         self.moved = outline if outline is not None else moved(before, layout) if before else frozenset()
         self.was = {b.key: b for b in blocks(before, expand=expand, gaps=False)} if before else {}
+        every = pieces(blocks(layout, expand=expand), line_bytes, phase)
+        old = [b for b in self.was.values() if _top(b) in self.moved]
+        self.old = pieces(old, line_bytes, phase)
+        lines = max(n_lines(layout, line_bytes, phase), 1)
+        self.rows = map_rows(every, lines, line_bytes, {p.line for p in self.old})
+        self.pieces = fold(every, self.rows)
 
     def traces(self) -> list[go.Bar | go.Scatter]:
         """One bar trace for each tag that occurs, and one of markers for members without a size."""
@@ -155,6 +160,8 @@ class _Drawing:
         if mark:
             mark = f"({mark})" if block.inside else mark
         name = block.name if piece.first else f"…{block.name}"
+        if piece.lines > 1:
+            name = f"{block.name} · {piece.lines} lines"
         if not mark or chars < len(mark) + 2:
             return safe(wrap(name, chars)).replace("&lt;br&gt;", "<br>") or mark
         return safe(wrap(f"{mark} {name}", chars)).replace("&lt;br&gt;", "<br>")
@@ -168,7 +175,7 @@ class _Drawing:
     def _outline(self, block: Block) -> str | None:
         if block.tag in ("hole", "padding"):
             return None
-        top = block.path.partition(".")[0] or block.label
+        top = _top(block)
         if block.path in self.marked or top in self.marked:
             return ACCENT
         return GHOST if top in self.moved else None
@@ -178,23 +185,26 @@ class _Drawing:
             name=f"{TAGS['marker'].mark} {TAGS['marker'].label}",
             mode="markers",
             marker={"symbol": "triangle-down", "size": 9, "color": GREY, "line": {"color": INK, "width": 1}},
-            y=[min(p.line, self.rows - 1) - BAR / 2 - 0.02 for p in parts],
-            x=[p.start_bit / 8 if p.line < self.rows else self.line_bytes for p in parts],
+            y=[min(p.line, len(self.rows) - 1) - BAR / 2 - 0.02 for p in parts],
+            x=[p.start_bit / 8 if p.line < len(self.rows) else self.line_bytes for p in parts],
             hovertext=[self._hover(p.block) for p in parts],
             hovertemplate="%{hovertext}<extra></extra>",
         )
 
     def outlines(self, x: str = "x", y: str = "y") -> list[dict[str, Any]]:
         """Frames around what is highlighted or moved, and dashed ones where moved members were."""
-        old = [b for b in self.was.values() if (b.path.partition(".")[0] or b.label) in self.moved]
-        found = [
-            outline(p, GHOST, x, y, "dash") for p in pieces(old, self.line_bytes, self.phase) if p.line < self.rows
-        ]
+        old = (p for p in fold(self.old, self.rows) if p.line < len(self.rows))
+        found = [outline(p, GHOST, x, y, "dash") for p in old]
         for piece in self.pieces:
             color = self._outline(piece.block)
             if color and piece.bits:
                 found.append(outline(piece, color, x, y))
         return found
+
+
+def _top(block: Block) -> str:
+    """Title of the struct's own member that `block` is, or is part of."""
+    return block.path.partition(".")[0] or block.label
 
 
 def bar_style(tag: str) -> dict[str, Any]:
@@ -285,13 +295,17 @@ def _axes(fig: go.Figure, drawn: _Drawing, number: str, domain: tuple[float, flo
     fig.update_layout({f"xaxis{number}": x, f"yaxis{number}": y})
 
 
-def axes(rows: int, line_bytes: int, phase: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Plotly's x axis (bytes in the line) and y axis (lines, downward, with the byte each starts at)."""
+def axes(rows: Sequence[tuple[int, int]], line_bytes: int, phase: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Plotly's x axis (bytes in the line) and y axis (first and last line of each row, with the byte it starts at)."""
     step = 8 if line_bytes <= 64 else 16
     x = {"range": [0, line_bytes], "dtick": step, "side": "top", "fixedrange": True, "title": {"text": ""}}
-    labels = [f"line {row} · byte {max(row * line_bytes - phase, 0)}" for row in range(rows)]
-    y = {"range": [rows - 0.5, -0.5], "tickvals": list(range(rows)), "ticktext": labels, "fixedrange": True}
+    labels = [f"{_lines(*row)} · byte {max(row[0] * line_bytes - phase, 0)}" for row in rows]
+    y = {"range": [len(rows) - 0.5, -0.5], "tickvals": list(range(len(rows))), "ticktext": labels, "fixedrange": True}
     return x | {"zeroline": False}, y | {"zeroline": False, "showgrid": False, "ticklabelstandoff": 8}
+
+
+def _lines(first: int, last: int) -> str:
+    return f"line {first}" if first == last else f"lines {first}–{last}"
 
 
 def _headline(layout: Layout, line_bytes: int, phase: int) -> str:
@@ -302,10 +316,12 @@ def _headline(layout: Layout, line_bytes: int, phase: int) -> str:
 
 def _describe(layout: Layout, line_bytes: int, phase: int) -> str:
     """The map in words."""
-    rows: dict[int, list[str]] = {}
-    for piece in pieces(blocks(layout), line_bytes, phase):
-        rows.setdefault(piece.line, []).append(piece.block.name)
-    lines = "; ".join(f"line {row}: {', '.join(names)}" for row, names in sorted(rows.items()))
+    every = pieces(blocks(layout), line_bytes, phase)
+    rows = map_rows(every, n_lines(layout, line_bytes, phase), line_bytes)
+    names: dict[int, list[str]] = {}
+    for piece in fold(every, rows):
+        names.setdefault(min(piece.line, len(rows) - 1), []).append(piece.block.name)
+    lines = "; ".join(f"{_lines(*row)}: {', '.join(names.get(i, ()))}" for i, row in enumerate(rows))
     return f"{_headline(layout, line_bytes, phase)}. {lines}."
 
 
@@ -327,6 +343,7 @@ def explorer_style() -> dict[str, Any]:
         "moved": GHOST,
         "bar": BAR,
         "row_px": ROW_PX,
+        "fold_from": FOLD_FROM,
         "chars": CHARS_PER_ROW,
         "min_width": MIN_WIDTH,
         "line_sizes": list(LINE_SIZES),

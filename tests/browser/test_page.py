@@ -109,6 +109,32 @@ def test_figures_sit_in_captions_with_badge_and_alternative_text(watched: Any, r
     assert page.locator(".kit-contents a").all_inner_texts() == ["Map", "Table", "Explorer"]
 
 
+def test_large_members_are_folded_as_in_python(watched: Any, make_page: Callable[..., Path]) -> None:
+    spec = "lock=spinlock_t:4 buf:65536 refs=atomic_t:4 more:300 tail:8"
+    path = make_page(
+        "large", "# Large", f"from kitlib import explore, make_layout\nexplore(make_layout({spec!r}, 'big'))"
+    )
+    page = watched.open(path)
+    page.select_option("[name=member]", label="refs")
+    press(page, "position", "End")
+    big = make_layout(spec, "big")
+    moved = apply(big, [Move("refs", index=4)])
+    for line_bytes, key in ((64, ""), (128, "ArrowRight"), (32, "Home")):
+        if key:
+            press(page, "line_bytes", key)
+        picture = cacheline_map(moved, before=big, line_bytes=line_bytes)
+        assert drawn(page) == expected(moved, big, line_bytes=line_bytes)
+        shown = page.evaluate("(s) => document.querySelector(s).layout.yaxis.ticktext", MAP)
+        assert shown == list(picture.layout.yaxis.ticktext)
+        dashed = page.evaluate(
+            "(s) => document.querySelector(s).layout.shapes.filter((f) => f.line.dash === 'dash')", MAP
+        )
+        assert [[f["x0"], f["x1"], f["y0"]] for f in dashed] == [
+            [f.x0, f.x1, f.y0] for f in picture.layout.shapes if f.line.dash == "dash"
+        ]
+    assert watched.complaints == []
+
+
 def test_undo_redo_and_reset_go_over_the_visited_states(watched: Any, ring_page: Path) -> None:
     page = watched.open(ring_page)
     start = drawn(page)
