@@ -27,13 +27,13 @@ class Prose:
 
     def _repr_html_(self) -> str:
         body = "".join(_paragraph(text, kind) for text, kind in self.paragraphs)
-        return f'<style>{badge_style()}</style><div class="kit-prose">{body}</div>'
+        return f'<style>{badge_style()} .kit-prose p {{ max-width: 78ch; }}</style><div class="kit-prose">{body}</div>'
 
     def __add__(self, other: Prose) -> Prose:
         return Prose(self.paragraphs + other.paragraphs)
 
 
-def say(text: str, kind: FigureKind | None = None, **values: object) -> Prose:
+def say(text: str, kind: FigureKind | None = None, /, **values: object) -> Prose:
     """`text` with `values` put in by name, as one paragraph; a backquote in a value is taken away.
 
     >>> say("`{name}` is at byte {at}.", "exact", name="f_count", at=56)

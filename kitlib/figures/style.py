@@ -118,9 +118,9 @@ def template() -> go.layout.Template:
             "xaxis": axis,
             "yaxis": axis,
             "hoverlabel": {"bgcolor": "#fffdf5", "bordercolor": "#5b5f68", "font": {"color": INK, "size": 13}},
-            "legend": {"orientation": "h", "x": 0, "y": -0.15, "yanchor": "top"},
+            "legend": {"orientation": "h", "x": 0, "yref": "container", "y": 0.0, "yanchor": "bottom"},
             "title": {"x": 0, "xref": "paper", "xanchor": "left", "font": {"size": 16}},
-            "margin": {"l": 60, "r": 16, "t": 64, "b": 56},
+            "margin": {"l": 60, "r": 16, "t": 64, "b": 84},
         }
     )
 
