@@ -86,8 +86,9 @@ def table_text(judged: JudgedTable, *, show_all: bool = False) -> str:
     ]  # fmt: skip
     headers = ["metric", "before", "after", "change", "95 % interval", "verdict", "why"]
     lines.append(table(headers, cells, right="lrrrrll"))
-    if len(judged.rows) > 1 and any(row.q is not None for row in rows):
-        lines.append(f"q: corrected for all {len(judged.rows)} rows looked at (Benjamini-Hochberg)")
+    tested = sum(row.q is not None for row in judged.rows)
+    if tested > 1 and any(row.q is not None for row in rows):
+        lines.append(f"q: corrected for all {tested} rows tested (Benjamini-Hochberg)")
     if not show_all and (hidden := judged.hidden_counts()):
         total = sum(hidden.values())
         lines.append(f"{total} of {len(judged.rows)} rows hidden (--all shows them):")
@@ -167,7 +168,7 @@ def _sentence(judged: JudgedTable) -> str:
 
 
 def frame(judged: JudgedTable, *, show_all: bool = False) -> pd.DataFrame:
-    """The rows that matter (or all) as a DataFrame of text, as `table_text` has them."""
+    """The rows that matter (or all) as a DataFrame of text, as `table_text` has them (figures with no-break spaces)."""
     import pandas as pd
 
     rows = judged.rows if show_all else judged.shown
@@ -175,14 +176,21 @@ def frame(judged: JudgedTable, *, show_all: bool = False) -> pd.DataFrame:
         {
             "metric": [row.row.metric for row in rows],
             "what it is": [row.meaning.what for row in rows],
-            "before": [side(row.row.before) for row in rows],
-            "after": [side(row.row.after) for row in rows],
-            "change": [change(row) for row in rows],
-            "95 % interval": [interval(row) for row in rows],
+            "before": [_unbroken(side(row.row.before)) for row in rows],
+            "after": [_unbroken(side(row.row.after)) for row in rows],
+            "change": [_unbroken(change(row)) for row in rows],
+            "95 % interval": [_unbroken(interval(row)) for row in rows],
             "verdict": [row.verdict for row in rows],
             "why": [row.hidden or _why(row, False) for row in rows],
         }
     )
+
+
+def _unbroken(text: str) -> str:
+    """`text` that a narrow table wraps before a spread and after "…" only, not between a figure and its unit."""
+    for pair in ("± ", "≤ ", " %", " …"):
+        text = text.replace(pair, pair.replace(" ", "\u00a0"))
+    return text
 
 
 def series_text(series: Iterable[Series]) -> str:

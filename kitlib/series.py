@@ -17,6 +17,15 @@ from kitlib.errors import DataError
 SpreadKind = Literal["samples", "printed", "at most", "unknown"]
 Direction = Literal["higher", "lower", "neither", "unknown"]
 
+LARGEST = 1e60  # nothing that is measured is larger or smaller, and the fourth powers that tests need stay finite
+LARGEST_SPREAD_PCT = 1e6
+LARGEST_RUNS = 1_000_000_000
+
+
+def usable(value: float) -> bool:
+    """Whether a number can be a measured figure: finite, and 0 or of a size that can be computed with."""
+    return value == 0 or 1 / LARGEST <= abs(value) <= LARGEST
+
 
 @dataclass(frozen=True, slots=True)
 class Value:
@@ -38,28 +47,31 @@ class Value:
     events: int | None = None
 
     def __post_init__(self) -> None:
+        if self.mean is not None and not usable(self.mean):
+            raise DataError(f"a figure of {self.mean:g}; a measured figure is finite and below {LARGEST:g} in size")
         if self.mean is not None and math.isnan(self.low):
             object.__setattr__(self, "low", self.mean)
             object.__setattr__(self, "high", self.mean)
-        if self.n is not None and self.n < 1:
-            raise DataError(f"a figure over {self.n} runs; the number of runs must be at least 1")
-        if self.spread_pct is not None and self.spread_pct < 0:
-            raise DataError(f"a spread of {self.spread_pct} %; a spread cannot be negative")
+        if self.n is not None and not 1 <= self.n <= LARGEST_RUNS:
+            raise DataError(f"a figure over {self.n} runs; the number of runs must be 1 to {LARGEST_RUNS:,}")
+        if self.spread_pct is not None and not 0 <= self.spread_pct <= LARGEST_SPREAD_PCT:
+            raise DataError(f"a spread of {self.spread_pct:g} %; it must be 0 to {LARGEST_SPREAD_PCT:g} %")
 
     @classmethod
     def of(cls, samples: Iterable[float]) -> Value:
-        """A side known run by run. NaN samples are left out of it (count them before, and say so).
+        """A side known run by run. Samples that are not `usable` are left out of it (count them before, and say so).
 
-        Raises `DataError` if no finite sample is left.
+        Raises `DataError` if no sample is left.
         """
-        kept = tuple(float(s) for s in samples if math.isfinite(s))
+        kept = tuple(float(s) for s in samples if usable(s))
         if not kept:
             raise DataError("no finite sample; give at least one number a side")
         mean = math.fsum(kept) / len(kept)
         spread: float | None = None
         if len(kept) > 1 and mean != 0:
             deviation = math.sqrt(math.fsum((s - mean) ** 2 for s in kept) / len(kept))
-            spread = 100 * deviation / abs(mean)
+            found = 100 * deviation / abs(mean)
+            spread = found if found <= LARGEST_SPREAD_PCT else None  # the mean is 0 but for rounding
         kind: SpreadKind = "samples" if spread is not None else "unknown"
         return cls(mean, mean, mean, spread, kind, len(kept), kept)
 

@@ -25,6 +25,7 @@ ALPHA = 0.05
 POWER = 0.8
 Z_ALPHA = 1.959963984540054  # normal quantile at 1 - ALPHA/2
 Z_POWER = 0.8416212335729143  # normal quantile at POWER
+Z_BOTH_ENDS = 1.2815515655446004  # normal quantile at 1 - (1 - POWER)/2
 EXACT_SPLITS = 60_000  # up to here every relabelling is looked at
 RESAMPLES = 9_999
 
@@ -95,7 +96,7 @@ def rank_permutation_p(before: Sequence[float], after: Sequence[float]) -> float
     return permutation_p(ranks[: len(before)], ranks[len(before) :])
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def smallest_deciding_runs(alpha: float = ALPHA) -> int:
     """Fewest runs a side with which an exact two-sided test can reach `alpha` at all (4 for 5 %)."""
     n = 1
@@ -250,18 +251,54 @@ def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def runs_to_see(change: float, noise: float) -> int | None:
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """How many rows were tested, and the p at which Benjamini-Hochberg would call one more of them real."""
+
+    tests: int
+    alpha: float
+
+    @classmethod
+    def at(cls, q_values: Sequence[float]) -> Looked:
+        tested = [q for q in q_values if not math.isnan(q)]
+        real = sum(q <= ALPHA for q in tested)
+        return cls(len(tested), ALPHA * min(real + 1, len(tested)) / len(tested) if tested else ALPHA)
+
+
+def runs_to_see(change: float, noise: float, alpha: float = ALPHA) -> int | None:
     """Runs a side to show a `change` against a run-to-run `noise` (same unit, one sd).
 
-    80 % power at the two-sided 5 % level, normal approximation plus one run for the t tails
-    (Lehr's rule is its rounding: 16·noise²/change²). None if there is no change to show.
+    80 % power at the two-sided level `alpha`, normal approximation plus one run for the t tails
+    (Lehr's rule is its rounding at 5 %: 16·noise²/change²). None if there is no change to show.
     """
     if change == 0 or not math.isfinite(change) or not math.isfinite(noise):
         return None
-    wanted = 2 * ((Z_ALPHA + Z_POWER) * noise / change) ** 2
-    if wanted > 1e9:
+    wanted = _runs_for((z_of(alpha) + Z_POWER) * noise / change)
+    return None if wanted is None else max(smallest_deciding_runs(alpha), wanted)
+
+
+def runs_to_rule_out(change: float, noise: float, margin: float) -> int | None:
+    """Runs a side to show that a `change` is smaller than `margin`: that its 95 % interval stays within it.
+
+    90 % power at each end, as the interval must clear both. None if the change is not smaller.
+    """
+    room = margin - abs(change)
+    if room <= 0 or not math.isfinite(noise):
         return None
-    return max(smallest_deciding_runs(), math.ceil(wanted) + 1)
+    return _runs_for((Z_ALPHA + Z_BOTH_ENDS) * noise / room)
+
+
+def _runs_for(ratio: float) -> int | None:
+    wanted = 2 * ratio**2
+    return None if wanted > 1e9 else math.ceil(wanted) + 1
+
+
+@lru_cache(maxsize=64)
+def z_of(alpha: float) -> float:
+    """Normal quantile at 1 - alpha/2."""
+    from statistics import NormalDist
+
+    return -NormalDist().inv_cdf(alpha / 2)
 
 
 def noise_to_explain(change: float, n1: int, n2: int) -> float:

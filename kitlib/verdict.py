@@ -135,9 +135,9 @@ def judge(table: Table, options: Options | None = None) -> JudgedTable:
     work = [_prepare(row, options) for row in table.rows]
     _test_summaries(work)
     q_values = stats.benjamini_hochberg([w.p for w in work])
+    looked = stats.Looked.at(q_values)
     rows = [
-        _decide(w, q, _meaning(known, w, table, options), options, len(work))
-        for w, q in zip(work, q_values, strict=True)
+        _decide(w, q, _meaning(known, w, table, options), options, looked) for w, q in zip(work, q_values, strict=True)
     ]
     return JudgedTable(table, tuple(_hide(table, rows)))
 
@@ -322,8 +322,8 @@ def _from_how_many_runs(rows: Sequence[tuple[_Work, float, float]]) -> None:
         w.lacking += f"; with {runs} or more a side it would be real" if runs else "; even 100 would not do"
 
 
-def _decide(w: _Work, q: float, meaning: Meaning, options: Options, tests: int) -> Judged:
-    verdict, reason, more = _verdict(w, q, meaning, options, tests)
+def _decide(w: _Work, q: float, meaning: Meaning, options: Options, looked: stats.Looked) -> Judged:
+    verdict, reason, more = _verdict(w, q, meaning, options, looked)
     return Judged(
         w.row, meaning, w.in_pct, w.change, w.ci, w.method, _or_none(w.p), _or_none(q), w.noise, verdict, reason, more,
         printed_check=w.check,
@@ -334,11 +334,15 @@ def _or_none(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def _verdict(w: _Work, q: float, meaning: Meaning, options: Options, tests: int) -> tuple[Verdict, str, int | None]:
+def _verdict(
+    w: _Work, q: float, meaning: Meaning, options: Options, looked: stats.Looked
+) -> tuple[Verdict, str, int | None]:
     if w.lacking or w.change is None or math.isnan(w.p):
-        return "undecided", w.lacking or "no test is possible on these figures", _more_runs(w, options)
+        more = _more_runs(w, options, looked)
+        wanted = f"; at least {more} more run(s) a side can tell" if more else ""
+        return "undecided", (w.lacking or "no test is possible on these figures") + wanted, more
     if q <= stats.ALPHA:
-        among = f" among {tests} rows" if tests > 1 else ""
+        among = f" among {looked.tests} rows" if looked.tests > 1 else ""
         reason = f"q = {q:.2g}{among}"
         if meaning.direction in ("neither", "unknown"):
             why = "neither way is better by itself" if meaning.direction == "neither" else "direction unknown"
@@ -349,12 +353,12 @@ def _verdict(w: _Work, q: float, meaning: Meaning, options: Options, tests: int)
     if w.ci is not None and max(map(abs, w.ci)) <= margin:
         unit = " %" if w.in_pct else ""
         return "no difference", f"none shown within ± {max(map(abs, w.ci)):.2g}{unit}", None
-    more = _more_runs(w, options)
-    return "undecided", _why_undecided(w, q, more), more
+    more = _more_runs(w, options, looked)
+    return "undecided", _why_undecided(w, q, more, looked), more
 
 
-def _why_undecided(w: _Work, q: float, more: int | None) -> str:
-    smallest = stats.smallest_deciding_runs()
+def _why_undecided(w: _Work, q: float, more: int | None, looked: stats.Looked) -> str:
+    smallest = stats.smallest_deciding_runs(looked.alpha)
     if w.n is not None and w.n < smallest and "permutation" in w.method:
         why = f"{w.n} run(s) on a side cannot decide; at least {smallest} a side can"
     elif w.p <= stats.ALPHA:
@@ -364,13 +368,15 @@ def _why_undecided(w: _Work, q: float, more: int | None) -> str:
     return f"{why}; about {more:,} more runs a side would decide" if more else why
 
 
-def _more_runs(w: _Work, options: Options) -> int | None:
+def _more_runs(w: _Work, options: Options, looked: stats.Looked) -> int | None:
     """Further runs a side after which the change would show, or be shown smaller than the margin."""
     have = w.n or 0
     if w.noise is None:
-        return max(1, stats.smallest_deciding_runs() - have) if have else None
+        return stats.smallest_deciding_runs() - have if 0 < have < stats.smallest_deciding_runs() else None
     margin = options.margin_pct if w.in_pct else MARGIN_POINTS
-    wanted = [n for n in (stats.runs_to_see(w.change or 0.0, w.noise), stats.runs_to_see(margin, w.noise)) if n]
+    change = w.change or 0.0
+    ways = (stats.runs_to_see(change, w.noise, looked.alpha), stats.runs_to_rule_out(change, w.noise, margin))
+    wanted = [n for n in ways if n]
     return max(1, min(wanted) - have) if wanted and have else None
 
 

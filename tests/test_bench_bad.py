@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 import random
+import re
 import resource
 import subprocess
 import sys
@@ -15,9 +18,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kitlib import benchfiles
+from kitlib.benchtext import records
 from kitlib.datafiles import path
 from kitlib.errors import KitError
 from kitlib.series import Report
+from kitlib.verdict import judge_report
 
 ROBOT = path("benchmarks/struct-file-5.8-robot.txt").read_text("utf-8")
 CPU_SECONDS = 20  # a bound no linear reader comes near on these inputs; a backtracking one never ends
@@ -81,6 +86,10 @@ def test_cut_mid_row_shows_the_rows_before_it_and_exits_2(tmp_path: Path) -> Non
     assert "unixbench.score" in done.stdout
 
 
+def header(row: str) -> str:
+    return ROBOT.split("      2297")[0] + f"      2297 ±  2%     +32.3%       3038        unixbench.score\n{row}\n"
+
+
 def lines_of(pattern: str) -> Callable[[int], str]:
     return lambda size: (pattern * (4000 // len(pattern)) + "\n") * size
 
@@ -98,6 +107,12 @@ GROWING: dict[str, Callable[[int], str]] = {
     "headers": lambda size: "---------- ----------\n" * (20 * size),
     "claims": lines_of("noticed a 5% "),
     "digits": lambda size: "NAME BASELINE RESULT INDEX\n" + ("1" * 4000 + "\n") * size,
+    "test cases": lambda size: "".join(
+        header(f"{100 + i} +1.0% {200 + i} a.b{i}") + "=" * 40 + "\n" for i in range(2 * size)
+    ),
+    "intervals": lambda size: (
+        "#           time             counts unit events\n" + "     1.000000001     5      cycles\n" * (20 * size)
+    ),
     "conditions": lambda size: "with this patch:\nA 1.0 lps (10.0 s, 1 samples)\n" * (20 * size),
     "brackets": lines_of("a : ["),
 }
@@ -157,3 +172,103 @@ def test_any_part_of_a_report_is_read_without_a_crash(lines: list[str], cut: int
 def test_nul_bytes_inside_a_good_report_are_taken_out() -> None:
     report = benchfiles.read_text(ROBOT.replace("unixbench.score", "unixbench\0.score"))
     assert report.tables[0].rows[0].metric == "unixbench.score"
+
+
+ODD_FIGURES = {
+    "huge exponent": header("1e400 +1.0% 5 a.b"),
+    "endless exponent": header("0e99999999 +1.0% 1e-99999999999 a.b"),
+    "superscript spread": header("5 ²% +1% 6 a.b"),
+    "opposite giants": header("1e308 ± 3% +1e400% -1e308 a.b"),
+    "just usable": header("1e60 ± 1000000% +1% 1e-60 ± 1000000% a.b"),
+    "giant integer": f'{{"a": [1{"0" * 400}, 1]}}',
+    "giant samples": '{"a": [1e308, 1e308, 1], "b": [1e200, -1e200, 3e200]}',
+    "giant samples in text": "a.b: [1e308, 1e308, 1e308]\n",
+    "infinity in text": "a.b: [inf]\n",
+    "giant axis": " 1e308 +-------------+\n | O * |\n | * O |\n 1 +-----------+\n",
+    "superscript count": "System Call Overhead 5.0 lps (10.0 s, ² samples)\n",
+    "infinite result": "System Call Overhead inf lps (10.0 s, 1 samples)\n",
+    "no run": " Performance counter stats for 'x' (0 runs):\n\n 5 cycles ( +- 9999999% )\n",
+    "NaN tasks": "tasks,processes\nnan,1\n1,5\n",
+    "infinite tasks": "tasks,processes\ninf,1\n1,1e400\n",
+    "giant table": "before,after\n" + "1e308,-1e308\n" * 6,
+    "infinite runs": "metric,before,after,before_n,after_n,before_spread_pct\na,1,2,inf,nan,inf\n",
+    "exit codes": '{"results": [{"command": "a", "times": [1, 2], "exit_codes": 5}]}',
+    "metadata": '{"version": "1", "metadata": [1], "benchmarks": [{"metadata": 5, "runs": [{"values": [1, 2]}, 7]}]}',
+    "no runs": '{"version": "1", "benchmarks": [{"runs": null}, {"runs": [1]}, {"runs": "x"}]}',
+    "repetitions": '{"benchmarks": [{"name": "a", "run_type": "aggregate", "aggregate_name": "mean", '
+    '"repetitions": [1], "real_time": 1}]}',
+    "percentiles": '{"fio version": "3", "jobs": [{"read": {"iops": 1, "clat_ns": {"mean": 1, "percentile": [1]}}}]}',
+    "half a character": '{"a\\ud800b": [1, 2, 3]}',
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", ODD_FIGURES)
+def test_odd_figures_give_a_report_or_a_kit_error(name: str) -> None:
+    """No figure is too large or too odd: what cannot be computed with is not read as one."""
+    report = read(ODD_FIGURES[name])
+    if report is not None:
+        record = records(report, judge_report(report))
+        json.dumps(record, allow_nan=False, ensure_ascii=False).encode("utf-8")
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=4) | st.just(10**400),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["times", "a", "values"]), inner),
+    max_leaves=6,
+)
+KNOWN = [
+    '{"version": "1", "metadata": 0, "benchmarks": [{"metadata": 1, "runs": [{"values": 2}, 3]}]}',
+    '{"results": [{"command": 0, "times": 1, "mean": 2, "exit_codes": 3}]}',
+    '{"benchmarks": [{"name": 0, "run_type": "aggregate", "aggregate_name": "mean", '
+    '"repetitions": 1, "real_time": 2}]}',
+    '{"fio version": 0, "jobs": [{"jobname": 1, "read": {"iops": 2, "clat_ns": {"mean": 1, "percentile": 3}}}]}',
+]
+
+
+@given(st.sampled_from(KNOWN), st.lists(json_values, min_size=4, max_size=4))
+def test_json_with_anything_in_any_place(frame: str, values: list[object]) -> None:
+    read(re.sub(r"(?<=[ :])([0-3])(?=[,}\]])", lambda found: json.dumps(values[int(found[1])]), frame))
+
+
+def test_a_cell_without_an_end_is_one_line(tmp_path: Path) -> None:
+    for heading in ("before,after\n1,2\n2,3\n3,4\n", "tasks,processes\n1,2\n"):
+        file = tmp_path / "x.csv"
+        file.write_text(heading + '"' + "9" * 200_000 + ",5\n", encoding="utf-8")
+        done = kitlib("bench", str(file))
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "is a quote left open?" in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+def test_a_column_that_is_there_twice_is_refused() -> None:
+    for text in ("before,after,before\n1,2,3\n4,5,6\n", "tasks,processes,processes\n1,5,6\n"):
+        with pytest.raises(KitError, match="is there twice"):
+            benchfiles.read_text(text)
+
+
+def test_text_that_cannot_be_written_is_one_line() -> None:
+    for form in ("text", "json", "csv"):
+        command = [sys.executable, "-c", "from kitlib.cli import main; main()", "bench", "--format", form]
+        file = str(path("benchmarks/struct-file-5.8-robot.txt"))
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([*command, file], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        environment = {**os.environ, "PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
+        done = subprocess.run([*command, file], env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == (2 if done.stderr else 0)
+        assert done.stderr.count("\n") <= 1
+
+
+def test_closed_streams_are_one_line() -> None:
+    shell = f"exec {sys.executable} -c 'from kitlib.cli import main; main()' bench - <&-"
+    done = subprocess.run(["sh", "-c", shell], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "kitlib: standard input: it is closed; name a file\n")
+
+
+def test_a_pipe_is_read_like_a_file() -> None:
+    command = [sys.executable, "-c", "from kitlib.cli import main; main()", "bench", "/dev/stdin"]
+    text = path("benchmarks/inode-4.16-aim7.csv").read_bytes()
+    done = subprocess.run(command, input=text, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert b"-18.1 %" in done.stdout

@@ -395,3 +395,11 @@ def test_no_table_at_all() -> None:
         benchfiles.read_text("Hello,\nnothing here\n")
     with pytest.raises(SourceError, match=r"claims '9\.2% regression' \(line 1\)"):
         benchfiles.read_text("the robot reported a 9.2% regression for mmap1\n")
+
+
+@pytest.mark.parametrize("sign", ["&plusmn;", "?", "ñ", "Ã\x82Â±"])
+def test_more_ways_to_lose_the_sign(sign: str) -> None:
+    """A page's source, a character set without it, the DOS code page, and UTF-8 taken for Latin-1 twice."""
+    report = benchfiles.read_text(ROBOT.replace("±", sign))
+    assert len(report.tables[0].rows) == 172
+    assert not report.unread

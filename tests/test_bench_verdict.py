@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 from kitlib import benchfiles
@@ -294,3 +295,57 @@ def test_json_rows_have_the_promised_keys() -> None:
     score = tables[0]["rows"][0]
     assert score["after_spread_pct"] is None
     assert score["after_spread_at_most_pct"] == 2
+
+
+def noisy(mean: float, spread: float, n: int) -> Value:
+    return Value(mean, mean, mean, spread, "printed", n)
+
+
+def test_more_runs_count_the_other_rows() -> None:
+    """Among 50 rows a p of 0.03 is nothing: it takes more runs than for the same row by itself."""
+    row = Delta("unixbench.score", noisy(100, 5, 6), noisy(106, 5, 6))
+    null = tuple(Delta(f"x.y{i}", noisy(100, 5, 6), noisy(100 + i % 2, 5, 6)) for i in range(49))
+    alone, among = judge(Table("x", (row,))).rows[0], judge(Table("x", (row, *null))).rows[0]
+    assert (alone.verdict, among.verdict) == ("undecided", "undecided")
+    assert alone.more_runs is not None
+    assert among.more_runs is not None
+    assert among.more_runs > 1.5 * alone.more_runs
+
+
+def test_the_runs_asked_for_do_decide() -> None:
+    """Simulated: after the runs asked for, at least two of three experiments without a change say so."""
+    draw = np.random.default_rng(5)
+    asked = decided = 0
+    for _ in range(60):
+        before, after = draw.normal(100, 5, (2, 5))
+        first = judge(Table("x", (Delta("a.b", Value.of(before), Value.of(after)),))).rows[0]
+        if first.verdict != "undecided" or first.more_runs is None:
+            continue
+        more = draw.normal(100, 5, (2, first.more_runs))
+        sides = [Value.of([*side, *extra]) for side, extra in zip((before, after), more, strict=True)]
+        asked += 1
+        decided += judge(Table("x", (Delta("a.b", *sides),))).rows[0].verdict != "undecided"
+    assert asked > 40
+    assert decided / asked > 0.67
+
+
+def test_a_single_run_says_how_many_more_are_needed() -> None:
+    one = judge(Table("x", (Delta("a.b", Value(1.0, n=1), Value(2.0, n=1)),))).rows[0]
+    assert one.more_runs == 3
+    assert "at least 3 more run(s) a side" in one.reason
+    spreadless = judge(Table("x", (Delta("a.b", Value(1.0, n=8), Value(2.0, n=8)),))).rows[0]
+    assert spreadless.more_runs is None  # more runs are not what is missing
+
+
+def test_false_finds_stay_rare() -> None:
+    """Simulated: 60 reports of 20 rows in which nothing changed; at most one in ten may claim anything."""
+    draw = np.random.default_rng(9)
+    claims = 0
+    for _ in range(60):
+        sides = draw.normal(100, 4, (20, 2, 5))
+        rows = tuple(
+            Delta(f"a.b{i}", *(noisy(s.mean(), 100 * s.std() / s.mean(), 5) for s in pair))
+            for i, pair in enumerate(sides)
+        )
+        claims += any(row.verdict == "changed" for row in judge(Table("x", rows)).rows)
+    assert claims <= 6

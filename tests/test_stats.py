@@ -199,3 +199,31 @@ def test_geomean_needs_matched_positive_values() -> None:
         stats.geomean_ratio({"a": 1}, {"b": 1})
     with pytest.raises(DataError, match="a is not positive"):
         stats.geomean_ratio({"a": 0}, {"a": 1})
+
+
+def test_summary_interval_covers_the_truth() -> None:
+    """2000 seeded experiments of 4 + 4 runs known by mean and spread only."""
+    draw = np.random.default_rng(2)
+    first, second = draw.normal(100, 8, (2000, 4)), draw.normal(90, 8, (2000, 4))
+    sides = [x for side in (first, second) for x in (side.mean(axis=1), side.std(axis=1), np.full(2000, 4.0))]
+    found = stats.summary_rows(*sides, absolute=np.zeros(2000, dtype=bool))
+    assert 0.935 < float(np.mean((found.low <= -10) & (found.high >= -10))) < 0.98
+
+
+def test_runs_to_rule_out() -> None:
+    assert stats.runs_to_rule_out(6.0, 1.0, 5.0) is None
+    n = stats.runs_to_rule_out(1.0, 5.0, 5.0)
+    assert n is not None
+    draw = np.random.default_rng(3)
+    first, second = draw.normal(0, 5, (2000, n)), draw.normal(1, 5, (2000, n))
+    gap = second.mean(axis=1) - first.mean(axis=1)
+    half = 1.96 * np.sqrt((first.var(axis=1, ddof=1) + second.var(axis=1, ddof=1)) / n)
+    assert 0.8 < float(np.mean(np.abs(gap) + half < 5)) < 0.95
+
+
+def test_looked_gives_the_p_for_one_more_row() -> None:
+    for q_values, tests, alpha in (([0.01, 0.02, 0.5, math.nan], 3, 0.05), ([0.5] * 10, 10, 0.005)):
+        found = stats.Looked.at(q_values)
+        assert (found.tests, found.alpha) == (tests, pytest.approx(alpha))
+    assert stats.Looked.at([math.nan]).alpha == 0.05
+    assert stats.smallest_deciding_runs(0.005) == 6

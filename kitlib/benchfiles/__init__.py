@@ -17,7 +17,7 @@ from kitlib.benchfiles import jsonbench, perfstat, table, willitscale
 from kitlib.benchfiles.asciiplot import PlotReader
 from kitlib.benchfiles.context import Context
 from kitlib.benchfiles.lkp import LkpReader
-from kitlib.benchfiles.mailtext import Line, open_lines
+from kitlib.benchfiles.mailtext import Line, open_lines, whole_text
 from kitlib.benchfiles.perfstat import PerfStatReader
 from kitlib.benchfiles.runs import Run, pair
 from kitlib.benchfiles.samples import SampleReader
@@ -37,7 +37,8 @@ def read(path: str | Path) -> Report:
     """Everything the file at `path` holds. Raises `SourceError` if it cannot be read or holds nothing."""
     try:
         with open(path, "rb") as stream:
-            return read_stream(stream, str(path))
+            reader = read_stream if stream.seekable() else read_unseekable
+            return reader(stream, str(path))
     except OSError as problem:
         raise SourceError(f"{path}: {problem.strerror or problem}; give a file with figures") from None
 
@@ -73,12 +74,12 @@ def read_stream(stream: BinaryIO, name: str) -> Report:
     data = stream.read(LARGEST_WHOLE_BYTES + 1)
     if len(data) > LARGEST_WHOLE_BYTES:
         raise SourceError(f"{name}: larger than 64 MB for a JSON or CSV file; split it")
-    return whole(data.decode("utf-8-sig", "replace"), name)
+    return whole(whole_text(data), name)
 
 
 def _whole_reader(head: bytes) -> Callable[[str, str], Report] | None:
     """The reader for a file that is one JSON or CSV document, or None for lines of text."""
-    start = head.decode("utf-8-sig", "replace")
+    start = whole_text(head)
     first = start.lstrip()[:1]
     if first in ("{", "[") or ('"fio version"' in start and "\n{" in start):
         return _read_json
@@ -90,6 +91,8 @@ def _whole_reader(head: bytes) -> Callable[[str, str], Report] | None:
         return _read_willitscale
     if perfstat.separator(shown[:20]):
         return _read_perf_separated
+    if table.is_column(shown[:50]):
+        return _read_column
     return _read_table if table.separator(shown) else None
 
 
@@ -99,7 +102,7 @@ def _read_json(text: str, name: str) -> Report:
 
 
 def _read_willitscale(text: str, name: str) -> Report:
-    series, unread = willitscale.read(text.lstrip().splitlines())
+    series, unread = willitscale.read(text.splitlines(), name)
     kinds = ("will-it-scale",)
     return _filled(Report(name, kinds, (), tuple(series), (), tuple(unread), (), text.count("\n") + 1))
 
@@ -113,9 +116,15 @@ def _read_perf_separated(text: str, name: str) -> Report:
 
 def _read_table(text: str, name: str) -> Report:
     lines = text.splitlines()
-    mark = table.separator(lines) or ","
-    tables, series, unread = table.read([line for line in lines if line.strip()], mark, name)
+    mark = table.separator([line for line in lines if line.strip()]) or ","
+    tables, series, unread = table.read(lines, mark, name)
     return _filled(Report(name, ("table",), tuple(tables), tuple(series), (), tuple(unread), (), len(lines)))
+
+
+def _read_column(text: str, name: str) -> Report:
+    lines = text.splitlines()
+    _, series, unread = table.read_column(lines)
+    return _filled(Report(name, ("samples",), (), tuple(series), (), tuple(unread), (), len(lines)))
 
 
 def _read_lines(stream: BinaryIO, name: str) -> Report:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from kitlib.benchfiles.lkprow import is_number
 from kitlib.benchfiles.mailtext import Line
-from kitlib.series import Mark, Plot
+from kitlib.series import Mark, Plot, usable
 
 TALLEST_ROWS = 200
 
@@ -69,7 +69,7 @@ def _frame(stripped: str) -> float | None:
     rest = rest.strip()
     if len(rest) < 10 or rest[0] != "+" or rest.strip("+-O*"):
         return None
-    return float(label)
+    return float(label) if usable(float(label)) else None
 
 
 def _plot(title: str, rows: list[tuple[float | None, str]], line: int) -> Plot | None:

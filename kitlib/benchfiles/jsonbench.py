@@ -5,47 +5,66 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from kitlib.errors import SourceError
-from kitlib.series import Series, Unread, Value
+from kitlib.series import LARGEST_RUNS, LARGEST_SPREAD_PCT, Series, Unread, Value, usable
 
 Found = tuple[str, list[Series], list[Unread]]
 
 
 def read(text: str, name: str) -> Found:
     """(kind, series, unread entries) of a JSON text. Raises `SourceError` if it is none of these."""
-    begin = text.find("{") if "fio version" in text[:4000] else 0
+    fio = "fio version" in text[:4000]  # with two output formats, fio writes text around its JSON
+    begin = max(text.find("{"), 0) if fio else 0
     try:
-        data = json.loads(text[max(begin, 0) :])
+        data = json.JSONDecoder().raw_decode(text, begin)[0] if fio else json.loads(text)
     except (ValueError, RecursionError) as problem:
         raise SourceError(f"{name}: not valid JSON ({problem}); give the tool's file as written") from None
+    if _numbers(data):
+        data = {"value": data}
     if not isinstance(data, dict):
-        raise SourceError(f"{name}: JSON, but a {type(data).__name__} at the top; an object is needed")
+        raise SourceError(
+            f"{name}: JSON, but a {type(data).__name__} at the top; an object or a list of numbers is needed"
+        )
     for kind, belongs, reader in _KINDS:
         if belongs(data):
             series, unread = reader(data)
             if not series and not unread:
                 raise SourceError(f"{name}: {kind} JSON without any result; was the run cut short?")
-            return kind, series, unread
+            return kind, [replace(s, metric=_speakable(s.metric)) for s in series], unread
     raise SourceError(
         f'{name}: JSON of no known kind; read are hyperfine, pyperf, Google Benchmark, fio and {{"metric": [samples]}}'
     )
 
 
-def _finite(value: object) -> float | None:
-    good = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    return float(value) if good else None  # type: ignore[arg-type]
+def _speakable(name: str) -> str:
+    """A name without lone surrogates: JSON can hold them, but no output can."""
+    return name.encode("utf-8", "replace").decode()
+
+
+def _figure(value: object) -> float | None:
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not usable(value):
+        return None
+    return float(value)
 
 
 def _numbers(values: object) -> list[float]:
-    if not isinstance(values, list):
-        return []
-    return [number for value in values if (number := _finite(value)) is not None]
+    return [number for value in _list(values) if (number := _figure(value)) is not None]
+
+
+def _list(value: object) -> list[Any]:
+    """A list in the file, or an empty one where something else stands: files are damaged or by hand."""
+    return value if isinstance(value, list) else []
+
+
+def _object(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _entry(index: int, name: object, reason: str) -> Unread:
-    return Unread(0, f"entry {index + 1}: {str(name)[:150]}", reason)
+    return Unread(0, _speakable(f"entry {index + 1}: {str(name)[:150]}"), _speakable(reason))
 
 
 def _hyperfine(data: Mapping[str, Any]) -> tuple[list[Series], list[Unread]]:
@@ -54,8 +73,8 @@ def _hyperfine(data: Mapping[str, Any]) -> tuple[list[Series], list[Unread]]:
     for index, result in enumerate(data["results"]):
         name = str(result.get("command", f"command {index + 1}"))
         times = _numbers(result.get("times"))
-        mean = _finite(result.get("mean"))
-        failed = [code for code in result.get("exit_codes") or [] if code != 0]
+        mean = _figure(result.get("mean"))
+        failed = [code for code in _list(result.get("exit_codes")) if code != 0]
         note = f"{len(failed)} runs ended with an error code" if failed else ""
         if times:
             series.append(Series(f"time: {name}", Value.of(times), "s", note=note))
@@ -72,12 +91,12 @@ _PYPERF_UNITS = {"second": "s", "byte": "B", "integer": ""}
 def _pyperf(data: Mapping[str, Any]) -> tuple[list[Series], list[Unread]]:
     series: list[Series] = []
     unread: list[Unread] = []
-    shared = data.get("metadata") or {}
+    shared = _object(data.get("metadata"))
     for index, benchmark in enumerate(data["benchmarks"]):
-        facts = {**shared, **(benchmark.get("metadata") or {})}
+        facts = {**shared, **_object(benchmark.get("metadata"))}
         name = str(facts.get("name", f"benchmark {index + 1}"))
         # Values of one process share its address layout and hash seed: the process is the run.
-        runs = [found for run in benchmark.get("runs", []) if (found := _numbers(run.get("values")))]
+        runs = [found for run in _list(benchmark.get("runs")) if (found := _numbers(_object(run).get("values")))]
         if not runs:
             unread.append(_entry(index, name, "no values (only calibration?)"))
             continue
@@ -93,7 +112,7 @@ def _pyperf(data: Mapping[str, Any]) -> tuple[list[Series], list[Unread]]:
 def _google(data: Mapping[str, Any]) -> tuple[list[Series], list[Unread]]:
     samples: dict[tuple[str, str, str], list[float]] = {}
     aggregates: dict[tuple[str, str, str], dict[str, float]] = {}
-    repeats: dict[str, int] = {}
+    repeats: dict[str, int | None] = {}
     unread: list[Unread] = []
     for index, entry in enumerate(data["benchmarks"]):
         name = str(entry.get("run_name") or entry.get("name"))
@@ -103,13 +122,13 @@ def _google(data: Mapping[str, Any]) -> tuple[list[Series], list[Unread]]:
         unit = str(entry.get("time_unit", "ns"))
         keys = (("real_time", unit), ("items_per_second", "items/s"), ("bytes_per_second", "B/s"))
         for key, key_unit in keys:
-            value = _finite(entry.get(key))
+            value = _figure(entry.get(key))
             if value is None:
                 continue
             where = (name, key, key_unit)
             if entry.get("run_type") == "aggregate":
                 aggregates.setdefault(where, {})[str(entry.get("aggregate_name"))] = value
-                repeats[name] = int(entry.get("repetitions") or 1)
+                repeats[name] = _runs(entry.get("repetitions"))
             else:
                 samples.setdefault(where, []).append(value)
     series = [_google_series(where, Value.of(values), "") for where, values in samples.items()]
@@ -125,9 +144,14 @@ def _google_series(where: tuple[str, str, str], value: Value, note: str) -> Seri
     return Series(f"{prefix}: {name}", value, unit, note=note)
 
 
-def _aggregated(found: Mapping[str, float], runs: int) -> Value:
+def _runs(value: object) -> int | None:
+    found = _figure(value)
+    return int(found) if found is not None and 1 <= found <= LARGEST_RUNS else None
+
+
+def _aggregated(found: Mapping[str, float], runs: int | None) -> Value:
     mean, sd = found["mean"], found.get("stddev")
-    if sd is None or mean == 0 or runs < 2:
+    if sd is None or mean == 0 or runs is None or runs < 2 or not 0 <= 100 * sd / abs(mean) <= LARGEST_SPREAD_PCT:
         return Value(mean, n=runs)
     # Google Benchmark's stddev divides by n - 1.
     spread = 100 * sd * math.sqrt((runs - 1) / runs) / abs(mean)
@@ -144,7 +168,7 @@ def _fio(data: Mapping[str, Any]) -> tuple[list[Series], list[Unread]]:
             continue
         for way in ("read", "write", "trim"):
             part = job.get(way)
-            if isinstance(part, dict) and _finite(part.get("total_ios", part.get("iops"))):
+            if isinstance(part, dict) and _figure(part.get("total_ios", part.get("iops"))):
                 series += _fio_way(f"fio.{name}.{way}", part)
     return series, unread
 
@@ -155,15 +179,15 @@ _FIO_NOTE = "one run; fio's own deviation is within the run, not from run to run
 
 def _fio_way(prefix: str, part: Mapping[str, Any]) -> list[Series]:
     found: list[tuple[str, float | None, str]] = [
-        ("iops", _finite(part.get("iops")), "IOPS"),
-        ("bw", _finite(part.get("bw")), "KiB/s"),
+        ("iops", _figure(part.get("iops")), "IOPS"),
+        ("bw", _figure(part.get("bw")), "KiB/s"),
     ]
     for key, unit in (("clat_ns", "ns"), ("clat", "us"), ("lat_ns", "ns")):
         latency = part.get(key)
         if isinstance(latency, dict):
-            found.append((f"{key.partition('_')[0]}_mean", _finite(latency.get("mean")), unit))
-            percentiles = latency.get("percentile") or {}
-            found.append((f"{key.partition('_')[0]}_p99", _finite(percentiles.get("99.000000")), unit))
+            found.append((f"{key.partition('_')[0]}_mean", _figure(latency.get("mean")), unit))
+            percentiles = _object(latency.get("percentile"))
+            found.append((f"{key.partition('_')[0]}_p99", _figure(percentiles.get("99.000000")), unit))
     return [
         Series(f"{prefix}.{name}", Value(value, n=1), unit, note=_FIO_NOTE)
         for name, value, unit in found

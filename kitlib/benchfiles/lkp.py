@@ -19,6 +19,7 @@ from kitlib.series import Delta, Table, Unread, runs_from_fractions
 
 BLANK_SPREAD_PCT = 2.0  # LKP prints a spread only above this; its first versions (header "change") 3
 OLD_BLANK_SPREAD_PCT = 3.0
+MOST_COMPARED = 20  # tables in which every row of another one is looked for
 MOST_ROWS = 400_000  # keeps memory bounded, whatever the input
 
 _DASHES = re.compile(r"-{5,}(?:\s+-{5,})+\s*\Z")
@@ -221,7 +222,9 @@ class LkpReader:
     def _emit(self, table: Table) -> None:
         """Keep a table, unless it is a quoted copy (or part) of one that is there already."""
         mine = {_identity(row) for row in table.rows}
-        for index in self._holding.get(hash(_identity(table.rows[0])), ()):
+        # Test cases share rows (a warning in every one), so look where the rarest row of this one is.
+        holders = min((self._holding.get(hash(identity), []) for identity in mine), key=len)
+        for index in holders[:MOST_COMPARED]:
             other = self._done[index]
             if _sides(table) in (_sides(other), _NO_SIDES) and mine <= set(map(_identity, other.rows)):
                 self._copies.setdefault(index, []).append(table.line)

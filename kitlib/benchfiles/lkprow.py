@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from kitlib.series import Value
+from kitlib.series import LARGEST_SPREAD_PCT, Value, usable
 
 TOTALS = ("TOTAL", "GEO-MEAN")
 _RUNS = re.compile(r"(\d{0,9}):(\d{1,9})\Z")
@@ -88,7 +88,7 @@ def _cell(tokens: list[str], at: int) -> tuple[Cell, int]:
             return Cell(text, tokens[at + 1][:-1]), at + 2
         return Cell(text), at
     # The sign may be lost altogether; a change always carries one, so a bare percentage is a spread.
-    if at < len(tokens) and tokens[at].endswith("%") and tokens[at][:-1].isdigit():
+    if at < len(tokens) and tokens[at].endswith("%") and tokens[at][:-1].isdecimal():
         return Cell(text, tokens[at][:-1]), at + 1
     return Cell(text), at
 
@@ -135,9 +135,9 @@ def printed_bounds(text: str) -> tuple[float, float, float]:
     numbers are cut, not rounded (a report's 496.00 → 2311 as +366.1 % needs more than 2311.5).
     """
     value = float(text)
-    mantissa, exponent_sign, exponent = text.lower().partition("e")
+    mantissa, exponent_sign, _ = text.lower().partition("e")
     if exponent_sign:
-        half = 0.5 * 10.0 ** (int(exponent) - 3)
+        half = 0.5 * 10.0 ** (int(f"{value:e}".partition("e")[2]) - 3) if value and usable(value) else 0.0
     elif "." in mantissa:
         half = 0.5 * 10.0 ** -len(mantissa.partition(".")[2])
     else:
@@ -153,13 +153,13 @@ def value_of(cell: Cell, blank_pct: float) -> Value:
         share = 100 * failed / runs
         return Value(share, share, share, None, "unknown", runs, (), failed)
     mean, low, high = printed_bounds(cell.text)
-    if mean != mean or mean in (float("inf"), float("-inf")):
+    if not usable(mean):  # LKP prints Inf and NaN too
         return Value(None)
     if cell.spread is None:
         # A mean of zero has no spread in percent at all.
         return Value(mean, low, high, blank_pct if mean else None, "at most" if mean else "unknown")
     spread = float(cell.spread)
-    if not spread >= 0 or spread == float("inf"):
+    if not 0 <= spread <= LARGEST_SPREAD_PCT:
         return Value(mean, low, high)
     return Value(mean, low, high, spread, "printed")
 

@@ -20,7 +20,10 @@ _QP_SIGNS = (b"=C2=B1", b"=3D=3D", b"=c2=b1", b"=E2=80", b"=C2=A0")
 # "±" (and what mail turns it into) right before a percentage. Latin-1 seen as UTF-8 and back gives
 # "Â±" or "Â"; Latin-2 gives "ą"; "A+-" and "+-" are transliterations; "\261" is its octal escape;
 # "~" was the sign of the tool's first years.
-_PLUS_MINUS = re.compile(r"(?:Â±|Â|±|A\+-|\+/-|\+-|ą|\\261|\\xb1|\ufffd|~)[ \u00a0]{0,8}(?=-?\d{1,9}%)")
+# "ñ" is its byte in the DOS code page, "?" a character set without it, "&plusmn;" a page's source.
+_PLUS_MINUS = re.compile(
+    r"(?:Ã\x82Â±|Ã‚Â±|Â±|Â|±|A\+-|\+/-|\+-|ą|ñ|\?|&plusmn;|\\261|\\xb1|\ufffd|~)[ \u00a0]{0,8}(?=-?\d{1,9}%)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,12 @@ def open_lines(stream: BinaryIO) -> Iterator[Line]:
         text = codecs.getreader("utf-16")(stream, "replace")
         return _joined((line.encode("utf-8") for line in text), quoted_printable)
     return _joined(_pieces(stream), quoted_printable)
+
+
+def whole_text(data: bytes) -> str:
+    """A whole document: UTF-16 where a byte order mark says so, else UTF-8."""
+    utf_16 = data[:2] in (b"\xff\xfe", b"\xfe\xff")
+    return data.decode("utf-16" if utf_16 else "utf-8-sig", "replace")
 
 
 def _pieces(stream: BinaryIO) -> Iterator[bytes]:

@@ -122,8 +122,12 @@ def _rows(before: Run, after: Run) -> list[Delta]:
     ]
 
 
+def _copies(number: int | None) -> str:
+    return f"{number} {'copy' if number == 1 else 'copies'}" if number else ""
+
+
 def _labelled(run: Run) -> list[Series]:
-    where = [run.condition.place, f"{run.condition.copies} copies" if run.condition.copies else ""]
+    where = [run.condition.place, _copies(run.condition.copies)]
     group = ", ".join(part for part in where if part)
     return [replace(s, label=s.label or run.condition.label, group=s.group or group) for s in run.series]
 

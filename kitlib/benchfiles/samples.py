@@ -8,7 +8,7 @@ from kitlib.benchfiles.context import Condition, Context
 from kitlib.benchfiles.lkprow import is_number
 from kitlib.benchfiles.mailtext import Line
 from kitlib.benchfiles.runs import Run
-from kitlib.series import Series, Unread, Value
+from kitlib.series import Series, Unread, Value, usable
 
 _OPENING = re.compile(r"\s*[\"']?([A-Za-z_][\w.\-/%@: ()+]{0,200}?)[\"']?\s{0,8}[:=]\s{0,8}\[(?P<rest>[^\[]*)\Z")
 
@@ -61,8 +61,10 @@ class SampleReader:
 
     def _close(self, line: Line) -> None:
         metric, self._metric = self._metric or "", None
-        kept = [number for number in self._numbers if number == number]
+        kept = [number for number in self._numbers if usable(number)]
         if not kept:
+            if self._numbers:
+                self.unread.append(Unread(self._start, f"{metric}: [", "no usable number in the list"))
             return
         dropped = len(self._numbers) - len(kept)
         note = f"{dropped} of {len(self._numbers)} samples are not numbers" if dropped else ""

@@ -7,52 +7,76 @@ an optional ``metric``), or ``metric``/``value`` with a column naming the side, 
 from __future__ import annotations
 
 import csv
-import math
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kitlib.errors import SourceError
-from kitlib.series import Delta, Series, Table, Unread, Value
+from kitlib.series import LARGEST_RUNS, LARGEST_SPREAD_PCT, Delta, Series, Table, Unread, Value, usable
 
+_NUMBER = re.compile(r"\s*[-+]?(?:\d[\d.]*|\.\d+)(?:[eE][-+]?\d{1,4})?\s*\Z", re.ASCII)
 _SIDES = ("side", "condition", "variant", "label", "kernel", "commit", "version", "when", "group")
 _BEFORE = ("before", "base", "baseline", "old", "vanilla", "unpatched")
 _AFTER = ("after", "patched", "new", "with")
 _VALUE = ("value", "sample", "result", "measurement")
-_METRIC = ("metric", "benchmark", "name", "test")
+_METRIC = ("metric", "benchmark", "name", "test", "command")
 
 Columns = Mapping[str, Sequence[object]]
 Found = tuple[list[Table], list[Series], list[Unread]]
 
 
 def separator(lines: Sequence[str]) -> str | None:
-    """The separator if these first lines are a table with a heading, else None."""
+    """The separator if these first lines are a table with a heading, else None.
+
+    More than half of the rows must have as many cells as the heading: a damaged one is reported later on.
+    """
     first = [line for line in lines if line.strip()][:8]
     for mark in (",", "\t", ";"):
-        rows = list(csv.reader(first, delimiter=mark))
-        if len(rows) < 2 or len(rows[0]) < 2 or any(len(row) != len(rows[0]) for row in rows):
+        try:
+            heading, *rows = csv.reader(first, delimiter=mark)
+        except (csv.Error, ValueError):
             continue
-        if any(_number(cell) is not None for cell in rows[0]):
+        whole = [row for row in rows if len(row) == len(heading)]
+        if len(heading) < 2 or 2 * len(whole) <= len(rows) or any(_number(cell) is not None for cell in heading):
             continue
-        if any(_number(cell) is not None for row in rows[1:] for cell in row):
+        if any(_number(cell) is not None for row in whole for cell in row):
             return mark
     return None
 
 
-def read(lines: Iterable[str], mark: str, name: str) -> Found:
-    """Tables and series of delimited text with a heading."""
+def cells_of(lines: Sequence[str], mark: str, name: str) -> Iterator[tuple[int, list[str]]]:
+    """(line number, cells) of each line that is not blank. Raises `SourceError` if a cell is too long."""
     rows = csv.reader(lines, delimiter=mark)
-    heading = [cell.strip() for cell in next(rows)]
+    try:
+        for row in rows:
+            if any(cell.strip() for cell in row):
+                yield rows.line_num, row
+    except csv.Error as problem:
+        raise SourceError(f"{name}: line {rows.line_num}: {problem}; is a quote left open?") from None
+
+
+def heading_of(cells: Sequence[str], name: str) -> list[str]:
+    """The names of the columns. Raises `SourceError` if one is there twice."""
+    heading = [cell.strip() for cell in cells]
+    twice = next((cell for cell in heading if heading.count(cell) > 1), None)
+    if twice is not None:
+        raise SourceError(f"{name}: the column '{twice[:60]}' is there twice; give each column a name of its own")
+    return heading
+
+
+def read(lines: Sequence[str], mark: str, name: str) -> Found:
+    """Tables and series of delimited text with a heading."""
+    rows = cells_of(lines, mark, name)
+    heading = heading_of(next(rows)[1], name)
     columns: dict[str, list[object]] = {cell: [] for cell in heading}
     numbers: list[int] = []
     unread: list[Unread] = []
-    for row in rows:
-        if not row:
-            continue
+    for number, row in rows:
         if len(row) != len(heading):
             reason = f"{len(row)} cells where the heading has {len(heading)}"
-            unread.append(Unread(rows.line_num, mark.join(row)[:200], reason))
+            unread.append(Unread(number, mark.join(row)[:200], reason))
             continue
-        numbers.append(rows.line_num)
+        numbers.append(number)
         for cell, value in zip(heading, row, strict=True):
             columns[cell].append(value)
     tables, series, more = from_columns(columns, name, numbers)
@@ -61,7 +85,8 @@ def read(lines: Iterable[str], mark: str, name: str) -> Found:
 
 def from_frame(frame: Any, name: str = "DataFrame") -> Found:
     """Tables and series of a pandas (or like) DataFrame. Raises `SourceError` if it has no figures."""
-    columns = {str(column): list(frame[column]) for column in frame.columns}
+    heading = heading_of([str(column) for column in frame.columns], name)
+    columns = {key: list(frame[column]) for key, column in zip(heading, frame.columns, strict=True)}
     return from_columns(columns, name, list(range(1, len(frame) + 1)))
 
 
@@ -75,7 +100,7 @@ def from_columns(columns: Columns, name: str, numbers: Sequence[int]) -> Found:
         return _two_columns(columns, before, after, metric, numbers, name)
     if value:
         return _long_form(columns, value, side, metric, numbers, name)
-    return [], _metric_columns(columns, name, numbers), []
+    return [], _metric_columns(columns, metric, name, numbers), []
 
 
 def _first(named: Mapping[str, str], wanted: Sequence[str]) -> str | None:
@@ -83,10 +108,45 @@ def _first(named: Mapping[str, str], wanted: Sequence[str]) -> str | None:
 
 
 def _number(cell: object) -> float | None:
-    try:
-        return float(cell)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    """The figure in a cell, or None (also for NaN and infinity)."""
+    if isinstance(cell, str) and not _NUMBER.match(cell):
         return None
+    try:
+        value = float(cell)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return value if usable(value) else None
+
+
+def _blank(cell: object) -> bool:
+    """Whether a cell is empty; a DataFrame fills those with NaN, None, NA or NaT."""
+    if isinstance(cell, str):
+        return not cell.strip()
+    return str(cell) in ("nan", "None", "<NA>", "NaT")
+
+
+def is_column(lines: Sequence[str]) -> bool:
+    """Whether these lines are one number each (but for a damaged one), perhaps under a heading of one word."""
+    shown = [line for line in lines if line.strip()]
+    below = shown[1:] if shown and _number(shown[0]) is None and len(shown[0].split()) == 1 else shown
+    return len(below) > 1 and 4 * sum(_number(line) is not None for line in below) >= 3 * len(below)
+
+
+def read_column(lines: Sequence[str]) -> Found:
+    """A single series of one number a line; its metric is the heading, else "value"."""
+    metric, start = "value", 0
+    kept: list[float] = []
+    unread: list[Unread] = []
+    for at, text in enumerate(lines, start=1):
+        number = _number(text)
+        if number is not None:
+            kept.append(number)
+            start = start or at
+        elif text.strip() and not kept and metric == "value":
+            metric = text.strip()
+        elif text.strip():
+            unread.append(Unread(at, text.strip()[:200], "no number"))
+    return [], [Series(metric, Value.of(kept), line=start)], unread
 
 
 def _two_columns(
@@ -102,18 +162,17 @@ def _two_columns(
             number = _number(cell)
             if number is not None:
                 into.append(number)
-            elif str(cell).strip():
+            elif not _blank(cell):
                 unread.append(Unread(line, str(cell)[:100], f"no number under {before}/{after}"))
     spreads = _spread_columns(columns, before, after, numbers, metrics)
-    rows = tuple(_row(key, a, b, line, spreads.get(key)) for key, (a, b, line) in sides.items() if _any(a) and _any(b))
+    rows = tuple(_row(key, a, b, line, spreads.get(key)) for key, (a, b, line) in sides.items() if a and b)
+    unread += [
+        Unread(line, key[:100], "figures on one side only") for key, (a, b, line) in sides.items() if bool(a) != bool(b)
+    ]
     if not rows:
         raise SourceError(f"{name}: no number on both sides; fill the columns {before} and {after}")
     source = "stated" if all(len(row.before.samples) > 1 for row in rows) else "one figure a side"
     return [Table("table", rows, before, after, n_source=source, line=numbers[0])], [], unread
-
-
-def _any(values: Sequence[float]) -> bool:
-    return any(math.isfinite(value) for value in values)
 
 
 def _spread_columns(
@@ -140,8 +199,8 @@ def _row(
 
 
 def _given(mean: float, spread: float | None, runs: float | None) -> Value:
-    count = int(runs) if runs is not None and runs >= 1 else None
-    if spread is None or not spread >= 0:
+    count = int(runs) if runs is not None and 1 <= runs <= LARGEST_RUNS else None
+    if spread is None or not 0 <= spread <= LARGEST_SPREAD_PCT:
         return Value(mean, n=count)
     return Value(mean, mean, mean, spread, "printed", count)
 
@@ -154,7 +213,7 @@ def _long_form(
     unread: list[Unread] = []
     for index, line in enumerate(numbers):
         number = _number(columns[value][index])
-        if number is None or not math.isfinite(number):
+        if number is None:
             unread.append(Unread(line, str(columns[value][index])[:100], f"no number under {value}"))
             continue
         key = (
@@ -190,16 +249,27 @@ def _paired(
     return Table("table", rows, first, second, n_source="stated", line=line, notes=(note,) if note else ())
 
 
-def _metric_columns(columns: Columns, name: str, numbers: Sequence[int]) -> list[Series]:
+def _metric_columns(columns: Columns, metric: str | None, name: str, numbers: Sequence[int]) -> list[Series]:
+    """One metric a column; where a column names what a row is of (a benchmark), only its own rows go together."""
+    rows: dict[str, list[int]] = {}
+    for index in range(len(numbers)):
+        rows.setdefault(str(columns[metric][index]) if metric else "", []).append(index)
     series: list[Series] = []
     for key, cells in columns.items():
-        listed = [number for cell in cells if (number := _number(cell)) is not None]
-        kept = [number for number in listed if math.isfinite(number)]
-        if kept and 2 * len(listed) >= len(cells):
-            left = len(cells) - len(kept)
-            note = f"{left} of {len(cells)} cells hold no number" if left else ""
-            line = numbers[0] if numbers else 0
-            series.append(Series(key, Value.of(kept), "", "", "", line, note))
+        listed = [_number(cell) for cell in cells]
+        if key == metric or 2 * sum(number is not None for number in listed) < len(cells):
+            continue
+        for group, indices in rows.items():
+            kept = [number for index in indices if (number := listed[index]) is not None]
+            left = len(indices) - len(kept)
+            note = f"{left} of {len(indices)} cells hold no number" if left else ""
+            if kept:
+                series.append(Series(key, _pooled(kept, metric is not None), "", "", group, numbers[indices[0]], note))
     if not series:
         raise SourceError(f"{name}: a table without a column of numbers; name columns before and after")
     return series
+
+
+def _pooled(samples: list[float], named: bool) -> Value:
+    """A lone figure of a named row may be a mean: how many runs it is of is not known."""
+    return Value(samples[0]) if named and len(samples) == 1 else Value.of(samples)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from kitlib.benchfiles.context import Condition, Context
 from kitlib.benchfiles.mailtext import Line
 from kitlib.benchfiles.runs import Run
-from kitlib.series import Series, Unread, Value, printed_range
+from kitlib.series import Series, Unread, Value, printed_range, usable
 
 _ONE_DECIMAL = re.compile(r"-{2,9}|\d{1,15}\.\d")  # columns are printed with one decimal and can touch
 INDEX_PER_BASELINE = 10.0  # UnixBench: index = result / baseline · 10
@@ -59,8 +59,8 @@ class UnixBenchReader:
         printed, unit = words[-2], words[-1]
         value, half = printed_range(printed)
         count = inside.partition(" s, ")[2].split(" ")[0]
-        if value != value or not count.isdigit() or int(count) < 1:
-            self.unread.append(Unread(line.number, text[:200], "no number before the unit"))
+        if not usable(value) or not count.isdecimal() or len(count) > 6 or int(count) < 1:
+            self.unread.append(Unread(line.number, text[:200], "no number before the unit, or no number of samples"))
             return True
         name = " ".join(words[:-2])
         self._begin(line, name)

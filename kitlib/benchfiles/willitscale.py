@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterable
+from collections.abc import Sequence
 
-from kitlib.series import Series, Unread, Value
+from kitlib.benchfiles.table import cells_of, heading_of
+from kitlib.series import Series, Unread, Value, usable
 
 COLUMNS = ("tasks", "processes", "processes_idle", "threads", "threads_idle", "linear")
 
@@ -16,18 +16,21 @@ def is_header(first_line: str) -> bool:
     return names[:1] == ["tasks"] and ("processes" in names or "threads" in names)
 
 
-def read(lines: Iterable[str]) -> tuple[list[Series], list[Unread]]:
-    """Series per column and number of tasks, by heading. `linear` is the tool's ideal, not a result."""
-    rows = csv.reader(lines)
-    heading = [name.strip() for name in next(rows)]
+def read(lines: Sequence[str], source: str) -> tuple[list[Series], list[Unread]]:
+    """Series per column and number of tasks, by heading. `linear` is the tool's ideal, not a result.
+
+    Raises `SourceError` if a column is there twice or a cell is too long.
+    """
+    rows = cells_of(lines, ",", source)
+    heading = heading_of(next(rows)[1], source)
     series: list[Series] = []
     unread: list[Unread] = []
-    for number, row in enumerate(rows, start=2):
-        if not row:
-            continue
+    for number, row in rows:
         try:
             figures = dict(zip(heading, (float(cell) for cell in row), strict=True))
         except ValueError:
+            figures = {}
+        if not figures or not all(map(usable, figures.values())) or figures["tasks"] != int(figures["tasks"]):
             reason = f"{len(row)} cells where the heading has {len(heading)}, or no number in one"
             unread.append(Unread(number, ",".join(row)[:200], reason))
             continue

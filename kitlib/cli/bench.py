@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import sys
 from collections.abc import Iterable
@@ -12,10 +13,11 @@ import click
 
 from kitlib import benchfiles
 from kitlib.benchtext import CSV_COLUMNS, Record, csv_rows, records, text_report
-from kitlib.cli.common import F, format_option
+from kitlib.cli.common import F, format_option, write_out
 from kitlib.compare import base_conflicts, compare_reports
 from kitlib.errors import SourceError
 from kitlib.series import Report
+from kitlib.text import printable
 from kitlib.verdict import JudgedTable, Options, judge_report
 
 
@@ -76,22 +78,26 @@ def compare(
 def _read(name: str) -> Report:
     if name != "-":
         return benchfiles.read(name)
+    if sys.stdin is None:
+        raise SourceError("standard input: it is closed; name a file")
     return benchfiles.read_unseekable(sys.stdin.buffer, "standard input")
 
 
 def _write(found: Iterable[tuple[Report, tuple[JudgedTable, ...]]], show_all: bool, fmt: str, notes: list[str]) -> None:
     if fmt == "text":
         parts = [text_report(report, judged, show_all=show_all) for report, judged in found]
-        click.echo("\n\n".join([*parts, *(f"note: {note}" for note in notes)]))
+        write_out("\n\n".join([*parts, *(f"note: {printable(note)}" for note in notes)]))
         return
     each = [records(report, judged) for report, judged in found]
     if fmt == "csv":
-        writer = csv.writer(sys.stdout, lineterminator="\n")
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
         writer.writerow(CSV_COLUMNS)
         for record in each:
             writer.writerows(csv_rows(record))
+        write_out(out.getvalue().removesuffix("\n"))
         return
-    click.echo(json.dumps(_merged(each, notes), ensure_ascii=False, allow_nan=False))
+    write_out(json.dumps(_merged(each, notes), ensure_ascii=False, allow_nan=False))
 
 
 def _merged(each: list[Record], notes: list[str]) -> Record:

@@ -291,7 +291,9 @@ def profile_shift(judged: JudgedTable, *, kind: str = "self", most: int = 12, ti
     words = "; ".join(
         f"{_function(r)} {short(r.row.before.mean)} to {short(r.row.after.mean)}, {r.verdict}" for r in rows
     )
-    fig = figure(title or f"Where the time went ({kind})", "measured", f"Share of cycles by function: {words}.")
+    fig = figure(
+        title or f"Where the time went ({kind})", "measured", f"Share of cycles by function: {words}.", min_width=640
+    )
     names = [safe(_function(row)) for row in rows]
     for label, color, pattern, values in (
         ("before", BEFORE, "", [row.row.before for row in rows]),
