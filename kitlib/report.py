@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+from jupyter_client.kernelspec import NoSuchKernel
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbconvert import HTMLExporter
@@ -134,6 +135,8 @@ def execute(nb: Any, path: Path, progress: Progress | None = None) -> None:
         extra = {"KITLIB_PAGE": "1", "PLOTLY_RENDERER": "plotly_mimetype", "IPYTHONDIR": private}
         try:
             client.execute(env=os.environ | extra)
+        except NoSuchKernel as error:
+            raise KitError(f"{path.name}: kernel '{error.name}' is not installed; choose Python 3 for it") from None
         except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
             raise KitError(_failure(nb, path, error)) from None
 
@@ -188,6 +191,7 @@ def render(
 
     Returns what was written. Nothing is written unless everything ran: raises `KitError` otherwise.
     """
+    _check_names(notebooks, out_dir)
     pages: dict[str, str] = {}
     for number, name in enumerate(cases, 1):
         pages[f"{REVIEW_PREFIX}{name}.html"] = review_html(review_case(open_case(name)))
@@ -199,6 +203,17 @@ def render(
         pages[f"{path.stem}.html"] = to_page(nb, path)
     written = [_write(out_dir, name, text) for name, text in pages.items()]
     return [*written, write_index(out_dir)]
+
+
+def _check_names(notebooks: Sequence[Path], out_dir: Path) -> None:
+    """Raise `SourceError` before anything is run if the pages could not all be written."""
+    if out_dir.exists() and not out_dir.is_dir():
+        raise SourceError(f"{out_dir}: is a file; choose another folder with -o")
+    taken = {"index": "the list of all pages"}
+    for path in notebooks:
+        if path.stem in taken:
+            raise SourceError(f"{path}: its page would overwrite that of {taken[path.stem]}; rename the notebook")
+        taken[path.stem] = str(path)
 
 
 def write_index(out_dir: Path) -> Path:

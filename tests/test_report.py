@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -120,6 +125,44 @@ def test_a_missing_notebook_is_said(tmp_path: Path) -> None:
         read_notebook(tmp_path / "no.ipynb")
 
 
+def test_a_kernel_that_is_not_installed_is_named(notebook: MakeNotebook, tmp_path: Path) -> None:
+    path = notebook("other", "# O", "1")
+    path.write_text(path.read_text().replace('"python3"', '"no-such-kernel"'))
+    with pytest.raises(KitError, match=r"other\.ipynb: kernel 'no-such-kernel' is not installed"):
+        render([path], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("names", [("a/one", "b/one"), ("index",)])
+def test_pages_that_would_overwrite_each_other_are_refused(tmp_path: Path, names: tuple[str, ...]) -> None:
+    with pytest.raises(SourceError, match="would overwrite that of"):
+        render([tmp_path / f"{name}.ipynb" for name in names], tmp_path / "out")
+
+
+def test_ctrl_c_is_left_to_jupyterlab() -> None:
+    child = (
+        "import signal, sys, time; signal.signal(2, lambda *_: sys.exit(7)); print('up', flush=True); time.sleep(60)"
+    )
+    command = f"[sys.executable, '-c', {child!r}]"
+    code = f"import kitlib.cli.pages as p, sys; p.lab_command = lambda *_: {command}; p.lab.main([])"
+    run = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, start_new_session=True)
+    assert run.stdout is not None
+    assert run.stdout.readline() == b"up\n"
+    time.sleep(0.5)
+    os.killpg(run.pid, signal.SIGINT)
+    assert run.wait(20) == 7
+
+
+def test_lab_refuses_a_port_that_is_none() -> None:
+    assert CliRunner().invoke(cli, ["lab", "--port", "99999"]).exit_code == 2
+
+
+def test_without_a_command_the_help_is_shown_as_it_is() -> None:
+    said = subprocess.run([sys.executable, "-m", "kitlib"], capture_output=True, text=True, check=False)
+    assert said.returncode == 2
+    assert "\nCommands:\n" in said.stderr
+
+
 def test_the_index_lists_the_kits_pages_only(notebook: MakeNotebook, tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
@@ -134,8 +177,12 @@ def test_the_index_lists_the_kits_pages_only(notebook: MakeNotebook, tmp_path: P
 
 def test_writing_where_one_cannot_is_said(notebook: MakeNotebook, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
+    steps: list[str] = []
     with pytest.raises(SourceError, match="choose another folder"):
-        render([notebook("one", "# T", "1")], tmp_path / "file")
+        render([notebook("one", "# T", "1")], tmp_path / "file", lambda name, *_: steps.append(name))
+    assert steps == []  # said before anything was run
+    with pytest.raises(SourceError, match="choose another folder"):
+        render([notebook("one", "# T", "1")], Path("/proc/kitlib"))
 
 
 def test_json_in_a_script_cannot_close_it() -> None:

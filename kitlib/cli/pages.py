@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -63,7 +64,13 @@ def _progress(names: list[str]) -> Iterator[Progress]:
 
 
 @click.command()
-@click.option("--port", default=8888, show_default=True, help="Port on 127.0.0.1; the next free one is taken.")
+@click.option(
+    "--port",
+    type=click.IntRange(1, 65535),
+    default=8888,
+    show_default=True,
+    help="Port on 127.0.0.1; the next free one is taken.",
+)
 @click.option("--no-browser", is_flag=True, help="Print the address instead of opening a browser.")
 def lab(port: int, no_browser: bool) -> None:
     """Open the notebooks in JupyterLab, on this machine only (127.0.0.1, with a token)."""
@@ -71,7 +78,10 @@ def lab(port: int, no_browser: bool) -> None:
 
     if importlib.util.find_spec("jupyterlab") is None:
         raise ToolError("JupyterLab is not installed; run 'make lab', or pip install jupyterlab")
-    sys.exit(subprocess.call(lab_command(default_notebooks(), port, no_browser), env=lab_environment()))
+    command = lab_command(default_notebooks(), port, no_browser)
+    server = subprocess.Popen(command, env=lab_environment())
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is JupyterLab's: it asks first, then stops its kernels
+    sys.exit(server.wait())
 
 
 def lab_command(notebooks: list[Path], port: int, no_browser: bool) -> list[str]:
@@ -84,6 +94,8 @@ def lab_command(notebooks: list[Path], port: int, no_browser: bool) -> list[str]
     command += ["--ServerApp.ip=127.0.0.1", f"--ServerApp.port={port}", "--ServerApp.allow_remote_access=False"]
     command += [f"--LabApp.default_url=/lab/tree/{quote(start.name)}", "--LabApp.news_url=None"]
     command += ["--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        command.append("--allow-root")  # JupyterLab refuses otherwise; in a container there is often no one else
     return [*command, "--no-browser"] if no_browser else command
 
 
