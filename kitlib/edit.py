@@ -1,14 +1,19 @@
-"""Edits: small values that turn one layout into another; each is placed anew by `kitlib.place`."""
+"""Edits: small values that turn one layout into another; each is placed anew by `kitlib.place`.
+
+A member of an anonymous struct or union is named as in C. An edit that is about such members only is made inside
+(the kernel's `mm_struct` has nearly all its members in an anonymous struct); one that also names a member outside
+is made to the anonymous struct or union as a whole.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from dataclasses import replace as _with
 
 from kitlib.cdecl import member_from_decl
 from kitlib.errors import PlacementError
-from kitlib.model import Layout
+from kitlib.model import Layout, Member
 from kitlib.place import replace
 
 
@@ -26,6 +31,10 @@ class Move:
             raise PlacementError(f"move {self.member}: give one of after=, before=, index=")
 
     def apply(self, layout: Layout) -> Layout:
+        anchor = self.after if self.after is not None else self.before
+        inside = _inside(layout, self.member, *([] if anchor is None else [anchor]), arms=anchor is not None)
+        if inside is not None:
+            return _change_inside(layout, inside, self.apply)
         members = list(layout.members)
         position = layout.index(self.member)
         target = _anchor(layout, self.after, self.before, self.index, moved=position)
@@ -44,6 +53,9 @@ class Swap:
     b: str
 
     def apply(self, layout: Layout) -> Layout:
+        inside = _inside(layout, self.a, self.b)
+        if inside is not None and self.a != self.b:
+            return _change_inside(layout, inside, self.apply)
         members = list(layout.members)
         i, j = layout.index(self.a), layout.index(self.b)
         members[i], members[j] = members[j], members[i]
@@ -62,6 +74,9 @@ class Align:
 
     def apply(self, layout: Layout) -> Layout:
         _power_of_two(self.align, f"align {self.member}")
+        inside = _inside(layout, self.member)
+        if inside is not None:
+            return _change_inside(layout, inside, self.apply)
         i = layout.index(self.member)
         members = list(layout.members)
         members[i] = _with(members[i], forced_align=self.align, align_from="stated")
@@ -94,6 +109,9 @@ class Isolate:
 
     def apply(self, layout: Layout) -> Layout:
         _power_of_two(self.line_bytes, f"isolate {self.member}")
+        inside = _inside(layout, self.member, arms=False)
+        if inside is not None:
+            return _change_inside(layout, inside, self.apply)
         i = layout.index(self.member)
         members = list(layout.members)
         for j in (i, i + 1):
@@ -119,6 +137,13 @@ class Insert:
         member = member_from_decl(self.decl, layout)
         if member.name is not None and member.name in layout.member_names():
             raise PlacementError(f"insert {self.decl}: {layout.title} has a member {member.name} already")
+        return self._into(layout, member)
+
+    def _into(self, layout: Layout, member: Member) -> Layout:
+        anchor = self.after if self.after is not None else self.before
+        inside = None if anchor is None else _inside(layout, anchor, arms=False)
+        if inside is not None:
+            return _change_inside(layout, inside, lambda inner: self._into(inner, member))
         members = list(layout.members)
         if self.after is None and self.before is None and self.index is None:
             target = len(members)
@@ -157,6 +182,9 @@ class Remove:
     member: str
 
     def apply(self, layout: Layout) -> Layout:
+        inside = _inside(layout, self.member)
+        if inside is not None:
+            return _change_inside(layout, inside, self.apply)
         i = layout.index(self.member)
         return replace(layout, layout.members[:i] + layout.members[i + 1 :])
 
@@ -182,6 +210,28 @@ def apply(layout: Layout, edits: Iterable[Edit]) -> Layout:
     for edit in edits:
         layout = edit.apply(layout)
     return layout
+
+
+def _inside(layout: Layout, *names: str, arms: bool = True) -> int | None:
+    """The anonymous member that holds all of `names`; None if there is none, or it is a union and not `arms`."""
+    found = {layout.index(name) for name in names}
+    if len(found) != 1:
+        return None
+    index = found.pop()
+    member = layout.members[index]
+    if member.name is not None or member.inner is None or any(name.startswith("#") for name in names):
+        return None
+    return index if arms or member.inner.kind != "union" else None
+
+
+def _change_inside(layout: Layout, index: int, change: Callable[[Layout], Layout]) -> Layout:
+    """`layout` with `change` made to the definition of its anonymous member at `index`."""
+    members = list(layout.members)
+    inner = members[index].inner
+    assert inner is not None
+    after = change(inner)
+    members[index] = _with(members[index], inner=after, bit_size=after.size * 8, natural_align=after.align)
+    return replace(layout, members)
 
 
 def _anchor(layout: Layout, after: str | None, before: str | None, index: int | None, moved: int | None = None) -> int:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
+from kitlib import place
 from kitlib.edit import Align, AlignStruct, Insert, Isolate, Move, Pad, Remove, Swap, apply
 from kitlib.errors import DataError, NotFound, PlacementError
 from kitlib.layoutjson import layouts_from_json, layouts_to_json
-from kitlib.model import Layout
+from kitlib.model import Layout, Member
 from kitlib.scenario import Scenario
 from kitlib.shorthand import make_layout
 
@@ -71,6 +73,46 @@ def test_insert(decl: str, offset: int, size: int) -> None:
 def test_edits_that_do_not_fit(edit: object, error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says):
         apply(BASE, [edit()])  # type: ignore[operator]
+
+
+def nested(kind: str) -> Layout:
+    """``a``, an anonymous `kind` of ``x`` (4 bytes), ``y`` (8) and ``z`` (2), and ``b``."""
+    inner = place.replace(replace(make_layout("x:4 y:8 z:2"), name=None, kind=kind), make_layout("x:4 y:8 z:2").members)
+    hole = Member(None, f"{kind} {{...}}", 0, inner.size * 8, inner.align, inner=inner)
+    return place.replace(BASE, (BASE.members[0], hole, BASE.members[4]))
+
+
+def inside(layout: Layout) -> list[tuple[str | None, int]]:
+    assert layout.members[1].inner is not None
+    return [(m.name, m.offset) for m in layout.members[1].inner]
+
+
+def test_members_of_an_anonymous_struct_are_edited_inside() -> None:
+    outer = nested("struct")
+    assert inside(apply(outer, [Move("z", after="x")])) == [("x", 0), ("z", 4), ("y", 8)]
+    assert inside(apply(outer, [Move("y", index=0)])) == [("y", 0), ("x", 8), ("z", 12)]
+    assert inside(apply(outer, [Swap("x", "y")])) == [("y", 0), ("x", 8), ("z", 12)]
+    assert inside(apply(outer, [Remove("y")])) == [("x", 0), ("z", 4)]
+    assert inside(apply(outer, [Pad("y", 8)]))[1:] == [("pad1", 4), ("y", 16), ("z", 24)]
+    aligned = apply(outer, [Align("z", 64)])
+    assert inside(aligned)[2] == ("z", 64)
+    assert (aligned.members[1].offset, aligned.size) == (64, 256)
+    assert inside(apply(outer, [Isolate("x")])) == [("x", 0), ("y", 64), ("z", 72)]
+    assert apply(outer, [Align("z", 64), Align("z", 0)]) == outer
+
+
+def test_with_a_member_outside_the_anonymous_struct_moves_as_a_whole() -> None:
+    assert rows(apply(nested("struct"), [Move("z", after="d")]))[2] == (None, 16)
+    assert rows(apply(nested("struct"), [Move("#1", index=0)]))[0] == (None, 0)
+    assert rows(apply(nested("struct"), [Insert("u16 new", after="a")]))[1] == ("new", 8)
+
+
+def test_arms_of_an_anonymous_union_move_together_and_are_removed_alone() -> None:
+    outer = nested("union")
+    assert rows(apply(outer, [Move("x", index=0)]))[0] == (None, 0)
+    assert rows(apply(outer, [Pad("x", 8)]))[1] == ("pad1", 8)
+    assert inside(apply(outer, [Remove("y")])) == [("x", 0), ("z", 0)]
+    assert apply(outer, [Align("x", 64)]).members[1].offset == 64
 
 
 def test_what_cannot_be_replaced_is_not_edited() -> None:

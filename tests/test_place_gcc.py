@@ -19,7 +19,7 @@ from elftools.elf.elffile import ELFFile
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from kitlib.edit import Align, AlignStruct, Edit, Isolate, Move, Remove, Swap, apply
+from kitlib.edit import Align, AlignStruct, Edit, Insert, Isolate, Move, Remove, Swap, apply
 from kitlib.model import AARCH64, ARM, I386, RISCV64, X86_64, Abi, Layout, Member
 from kitlib.place import Rules, place
 
@@ -318,6 +318,29 @@ def test_edited_structs_agree_with_the_compiler(target: Target, need_tool: Calla
         judge(batch, compiled(unit_text(batch), target, compiler))
 
     check()
+
+
+def test_edits_inside_anonymous_members_agree_with_gcc(need_tool: Callable[..., str]) -> None:
+    compiler, target = need_tool("gcc"), TARGETS["gcc x86-64"]
+    seen = 0
+
+    @settings(THOROUGH, max_examples=15)
+    @given(batches(target), st.integers(0, 7), st.integers(0, 7))
+    def check(batch: list[Layout], which: int, power: int) -> None:
+        nonlocal seen
+        edited = []
+        for layout in batch:
+            opened = [m.inner for m in layout.members if m.name is None and m.inner is not None and m.inner.members]
+            names = [inner.members[which % len(inner.members)].name for inner in opened]
+            for name in (n for n in names if n is not None):
+                edits = [Align(name, 1 << power), Move(name, index=0), Insert("short added", before=name)]
+                edited.append(replace(apply(layout, edits), name=f"{layout.name}_{name}"))
+        if edited:
+            seen += len(edited)
+            judge([*batch, *edited], compiled(unit_text([*batch, *edited]), target, compiler))
+
+    check()
+    assert seen
 
 
 def test_removing_members_agrees_with_gcc(need_tool: Callable[..., str]) -> None:
