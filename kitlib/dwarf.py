@@ -122,6 +122,11 @@ class DwarfSource:
             return [first]
         return distinct([first, *(x for x in self.structs() if (x.name, x.kind) == (first.name, first.kind))])
 
+    def offsets(self, name: str) -> Iterator[int]:
+        """Places in ``.debug_info`` of the definitions called `name`, in the file's order."""
+        with _damage(self.label):
+            yield from (die.offset for die in self._entries(name) if die.tag in STRUCTS)
+
     def structs(self) -> Iterator[Layout]:
         """Every named layout in the file's order, equal ones once; those named by a typedef included.
 
@@ -190,7 +195,7 @@ class DwarfSource:
         return self._names
 
     def _find_definition(self, name: str) -> int | None:
-        return next((die.offset for die in self._entries(name) if die.tag in STRUCTS), None)
+        return next(self.offsets(name), None)
 
     def _bare(self, die: DIE) -> DIE | None:
         found: DIE | None = die
