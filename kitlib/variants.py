@@ -87,7 +87,7 @@ class Variants:
             many = f"{self.count:,}" if self.count < 1 << 32 else "more than 4 billion"
             raise DataError(f"{self.base.title}: {many} combinations; at most {MAX_COMBINATIONS:,} are tried")
         self._check_names()
-        object.__setattr__(self, "full", tuple(self._edited(states) for states in self.choice_states()))
+        object.__setattr__(self, "full", self._edited())
         self._check_members()
 
     def _check_names(self) -> None:
@@ -101,12 +101,20 @@ class Variants:
                 raise DataError(f"{name} and {seen[shown]} look alike on screen; rename one")
             seen[shown] = name
 
-    def _edited(self, states: Sequence[State]) -> Layout:
-        try:
-            return apply(self.base, [edit for state in states for edit in state.edits])
-        except KitError as error:
-            chosen = [f"{choice.name} {state.label}" for choice, state in zip(self.choices, states, strict=True)]
-            raise type(error)(f"with {', '.join(chosen)}: {error}") from None
+    def _edited(self) -> tuple[Layout, ...]:
+        """The base with the edits of every combination of states; what combinations begin with is edited once."""
+        found: list[tuple[str, Layout]] = [("", self.base)]
+        for choice in self.choices:
+            longer = []
+            for chosen, layout in found:
+                for state in choice.states:
+                    label = f"{chosen}, {choice.name} {state.label}".removeprefix(", ")
+                    try:
+                        longer.append((label, apply(layout, state.edits)))
+                    except KitError as error:
+                        raise type(error)(f"with {label}: {error}") from None
+            found = longer
+        return tuple(layout for _, layout in found)
 
     def _check_members(self) -> None:
         known = {name for layout in self.full for name in layout.member_names()}
