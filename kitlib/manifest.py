@@ -61,6 +61,19 @@ def problems(folder: Path) -> list[str]:
     return found
 
 
+def renew(path: Path) -> str:
+    """Write the checksum of `path` into its folder's manifest, if it has an entry there; returns the line.
+
+    Raises `DataError` if the folder's manifest is malformed.
+    """
+    line, manifest = f'sha256 = "{checksum(path)}"', path.parent / NAME
+    old = next((e.sha256 for e in read_manifest(path.parent) if e.name == path.name), "") if manifest.exists() else ""
+    if old:
+        text = manifest.read_text(encoding="utf-8")
+        manifest.write_text(text.replace(f'sha256 = "{old}"', line), encoding="utf-8")
+    return line
+
+
 def main(folders: list[str]) -> int:
     """Print what is wrong with each folder's manifest; 1 if anything is."""
     lines = [line for folder in folders for line in problems(Path(folder))]

@@ -32,6 +32,8 @@ FORMAT, VERSION = "kitlib-score", 1
 GROUP_PCT = 12.0
 """Rounds whose level lies within this of each other count as one state of the machine (see `states_of`)."""
 LEAST_ROUNDS = 6
+DEVELOPED_ON = 7
+"""Seed of the random orders that were looked at while the model was made; any other seed gives held-out layouts."""
 SPREAD_PCT = 0.5
 """Layouts that differ by less than this in all are the same for every purpose, however small the noise."""
 SURE_Z = 3.0
@@ -77,16 +79,23 @@ class ModeScore:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """All modes of one run, with the machine profile the predictions were made with."""
+    """All modes of one run, with the machine profile the predictions were made with; ``seed`` is that of the
+    random orders."""
 
     machine: str
     date: str
+    seed: int
     numbers: Mapping[str, float]
     modes: tuple[ModeScore, ...]
     notes: tuple[str, ...] = ()
 
+    @property
+    def held_out(self) -> bool:
+        """Whether the random orders are others than those the model was made on."""
+        return self.seed != DEVELOPED_ON
 
-def random_layouts(base: Layout, count: int, seed: int = 7) -> list[Layout]:
+
+def random_layouts(base: Layout, count: int, seed: int = DEVELOPED_ON) -> list[Layout]:
     """`count` random orders of the members of `base`, placed as the compiler would."""
     dice = random.Random(seed)
     found = []
@@ -255,6 +264,9 @@ def load_score(path: Path | None = None) -> Score:
             ModeScore(**{**mode, "points": tuple(Point(**point) for point in mode["points"])})
             for mode in record["modes"]
         )
-        return Score(record["machine"], record["date"], record["numbers"], modes, tuple(record["notes"]))
+        seed = record["seed"]
+        if not isinstance(seed, int):
+            raise DataError(f"{file.name}: seed = {seed!r} is no whole number")
+        return Score(record["machine"], record["date"], seed, record["numbers"], modes, tuple(record["notes"]))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataError(f"{file.name}: no score file ({error})") from None

@@ -16,8 +16,9 @@ from kitlib.cost import cost
 from kitlib.figures.cost import cost_by_path, published_bars, retry_lines, scaling, sensitivity_bars, trade_off_map
 from kitlib.figures.score import heading, score_scatter
 from kitlib.machine import load_machine
+from kitlib.manifest import problems, renew
 from kitlib.published import published_rows
-from kitlib.score import load_score
+from kitlib.score import DEVELOPED_ON, load_score, random_layouts
 from kitlib.sources import open_source
 from kitlib.tradeoff import conclusion, sensitivity, trade_off
 
@@ -133,7 +134,26 @@ def test_the_published_score_is_read_and_drawn() -> None:
     assert drawn == sum(len(m.points) for m in score.modes)
     assert {m.struct for m in score.modes} == {"file", "dentry"}
     assert all(len(m.points) >= 60 for m in score.modes)
+    assert score.held_out == (score.seed != DEVELOPED_ON)
+    assert ("held-out" in fig.layout.meta["kit"]["note"]) == score.held_out
     assert all("nothing to rank" in heading(m) for m in score.modes if m.mode == "unshared-hot")
+
+
+def test_other_seeds_give_other_layouts() -> None:
+    one, same, other = (random_layouts(BEFORE, 5, seed) for seed in (DEVELOPED_ON, DEVELOPED_ON, 1))
+    assert one == same
+    assert all(layout not in one for layout in other)
+
+
+def test_a_checksum_is_renewed_in_the_manifest(tmp_path: Path) -> None:
+    data, manifest = tmp_path / "a.json", tmp_path / "MANIFEST.toml"
+    data.write_text("{}")
+    line = renew(data)
+    assert not manifest.exists()
+    keys = "".join(f'{key} = "x"\n' for key in ("what", "source", "unit", "licence", "sha256"))
+    manifest.write_text(f'[[file]]\nname = "a.json"\n{keys}')
+    assert renew(data) == line
+    assert problems(tmp_path) == []
 
 
 def test_the_map_with_controls_has_a_step_for_every_number_of_cpus() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import plotly.graph_objects as go
 
-from kitlib.figures.style import GREY, INK, figure, safe, series
+from kitlib.figures.style import GREY, INK, badge, figure, safe, series
 from kitlib.score import ModeScore, Score
 
 COLUMNS = 2
@@ -15,20 +15,22 @@ def score_scatter(score: Score, *, title: str = "") -> go.Figure:
     """Predicted against measured cost of every layout, one panel a struct and mode. Measured (badge).
 
     Bars are two standard errors of the measured median; the dotted line is where both agree. A panel's
-    heading says the rank correlation, or that the spread does not exceed the noise.
+    heading says the rank correlation, or that the spread does not exceed the noise; the figure's note says
+    whether the layouts are held out.
     """
+    told = "held-out layouts" if score.held_out else "layouts seen while the model was made"
     rows = -(-len(score.modes) // COLUMNS)
     fig = figure(
         title or f"Model against measurement on {score.machine}",
         "measured",
-        ". ".join(heading(m) for m in score.modes) + ".",
+        f"Random layouts, seed {score.seed}: {told}. " + ". ".join(heading(m) for m in score.modes) + ".",
         height=100 + PANEL_PX * max(rows, 1),
         min_width=760,
     )
     for i, mode in enumerate(score.modes):
         _panel(fig, i, rows, mode)
     fig.update_layout(showlegend=False)
-    return fig
+    return badge(fig, "measured", told, above=34)
 
 
 def heading(mode: ModeScore) -> str:
