@@ -91,7 +91,11 @@ class Variants:
         self._check_members()
 
     def _check_names(self) -> None:
-        """Refuse names that are equal, or equal once ``CONFIG_`` is left out, as it is on screen."""
+        """Refuse names that cannot be shown on one line, or told apart once ``CONFIG_`` is left out, as on screen."""
+        labels = [state.label for choice in self.choices for state in choice.states]
+        for text in (*(x.name for x in (*self.options, *self.choices)), *labels):
+            if not text.strip() or not text.isprintable():
+                raise DataError(f"{text!a}: a name or label must be a text of one line")
         seen: dict[str, str] = {}
         for name in (*(option.name for option in self.options), *(choice.name for choice in self.choices)):
             shown = name.removeprefix("CONFIG_")
