@@ -26,7 +26,7 @@ from kitlib.text import count
 
 TRIALS = 100_000
 """Random layouts drawn a mode: a probability near one half is then known to about 0.003."""
-HOT_SCORE = 30.0
+HOT_SCORE = 50.0
 """Scan rows from this score are looked at; the hand-labelled sample was drawn from the same range."""
 
 

@@ -111,6 +111,16 @@ def test_each_kind_holds_and_fails_as_the_kit_says(gcc: Gcc, group: StructRules,
     assert "static assertion failed" in accepted(gcc, group, LAYOUT, after)
 
 
+def test_an_outsider_that_slides_onto_a_kept_line_is_seen(gcc: Gcc) -> None:
+    """No gap between neighbours changes: only the outsider's own line does."""
+    layout = make_layout("hot:8 pad:56 far:8 end:8")
+    after = make_layout("hot:8 pad:24 far:8 end:8")
+    group = made("alone", "hot", allow=("pad",))
+    assert [evaluate(group, x)[0].status for x in (layout, after)] == ["pass", "fail"]
+    assert accepted(gcc, group, layout, layout) == ""
+    assert "far is on a line of hot" in accepted(gcc, group, layout, after)
+
+
 words = st.lists(st.sampled_from([1, 2, 4, 8, 24, 40, 80]), min_size=3, max_size=10)
 
 

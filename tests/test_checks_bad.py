@@ -14,12 +14,15 @@ from pathlib import Path
 import pytest
 
 from kitlib.casserts import kernel_group, static_asserts
-from kitlib.diff import diff_layouts, diff_sources
+from kitlib.diff import SourceDiff, diff_layouts, diff_sources
+from kitlib.difftext import diff_record
 from kitlib.errors import DataError, NotFound, PlacementError, SourceError
+from kitlib.figures.diff import diff_table
 from kitlib.files import write_whole
 from kitlib.guard import Report, evaluate, outsiders
 from kitlib.kernels import open_kernel
 from kitlib.model import Layout
+from kitlib.promise import write_rules
 from kitlib.rulefile import parse_rules
 from kitlib.rules import Rule, Scope, StructRules
 from kitlib.sarif import to_junit
@@ -27,6 +30,7 @@ from kitlib.scan import ScanFilter, scan_source
 from kitlib.shorthand import make_layout
 from kitlib.source import LayoutList, definitions
 from kitlib.sources import open_source
+from kitlib.straddle import halves
 
 HEAD = 'format = "kitlib-rules"\nversion = 1\n[[struct]]\nname = "file"\n'
 RULE = HEAD + "[[struct.rule]]\n"
@@ -93,6 +97,14 @@ def test_rules_that_cannot_be_meant_are_refused(text: str, message: str) -> None
         parse_rules(text, "x.toml")
     assert str(caught.value).startswith("x.toml: ")
     assert message in str(caught.value)
+
+
+def test_contradictions_at_a_phase_count_it_in() -> None:
+    at = Rule("at", "at", ("a",), (("offset", 56),), Scope(phases=(0, 16)))
+    line = Rule("line", "on_line", ("a",), (("line", 0),), Scope(phases=(16,)))
+    with pytest.raises(DataError, match="'a' would have to be on 64-byte lines 1 and 0"):
+        StructRules("s", (at, line))
+    StructRules("s", (at, replace(line, scope=Scope(phases=(0,)))))
 
 
 def test_two_groups_for_one_struct_and_a_byte_order_mark_are_fine(tmp_path: Path) -> None:
@@ -298,3 +310,93 @@ def test_two_structs_of_one_name_in_a_list_and_in_btf() -> None:
     assert found == [x for x in kernel.structs() if x.name == "irq_info"]
     assert len(found) == 3
     assert len(definitions(kernel, "struct file")) == 1
+
+
+# -- what nothing else would notice -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["text", "json", "sarif", "junit"])
+def test_a_rule_that_cannot_be_evaluated_fails_the_check_on_the_command_line(tmp_path: Path, form: str) -> None:
+    rules = tmp_path / "r.toml"
+    gone = '[[struct.rule]]\nid = "gone"\nkind = "no_straddle"\nmembers = ["f_cont"]\n'
+    rules.write_text(HEAD + gone + HOLDS)
+    done = kitlib("check", str(rules), "file-5.8", "--format", form)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "did you mean f_count" in done.stdout
+    rules.write_text(HEAD + HOLDS.replace("max_bytes", 'config = ["CONFIG_SMP"]\nmax_bytes'))
+    assert kitlib("check", str(rules), "file-5.8", "--format", form).returncode == 1
+    config = tmp_path / "config"
+    config.write_text("CONFIG_OTHER=y\n")  # then no rule of the file applies: nothing was checked
+    assert kitlib("check", str(rules), "file-5.8", "--format", form, "--config", str(config)).returncode == 1
+    config.write_text("CONFIG_SMP=y\n")
+    assert kitlib("check", str(rules), "file-5.8", "--format", form, "--config", str(config)).returncode == 0
+
+
+def test_exclusive_rules_keep_newcomers_out() -> None:
+    layout = make_layout("hot:8 warm:8 pad:48 far:8", "s")
+    newcomer = make_layout("hot:8 warm:8 stat:8 pad:40 far:8", "s")
+    for exclusive, expected in ((True, {"fail", "pass"}), (False, {"pass"})):
+        group = write_rules(layout, ["hot"], exclusive=exclusive)
+        assert {o.status for o in evaluate(group, layout)} == {"pass"}
+        assert {o.status for o in evaluate(group, newcomer)} == expected
+
+
+def test_lines_of_rules_are_left_out_where_they_cannot_be_told() -> None:
+    quoted = '[["struct"]]\nname = "file"\n[[struct.rule]]\nkind = "size"\nbytes = 8\n'
+    (group,) = parse_rules('format = "kitlib-rules"\nversion = 1\n' + quoted).structs
+    assert (group.file_line, group.rules[0].file_line) == (0, 0)
+    with pytest.raises(DataError, match=r"^x: rule '1': bytes must be"):
+        parse_rules('format = "kitlib-rules"\nversion = 1\n' + quoted.replace("8", "true"), "x")
+
+
+def test_the_boundary_parts_the_last_member_in_front_from_the_first_behind() -> None:
+    inner = make_layout("a:8 b:8 c:8 d:8", "lock")
+    holder = make_layout("x:48 lock:32", "s")
+    holder = replace(holder, members=(holder.members[0], replace(holder.members[1], count=None, inner=inner)))
+    assert halves(holder, "lock", 64) == ("lock.b", "lock.c")
+    assert halves(holder, "lock", 64, 8) == ("lock.a", "lock.b")
+    assert halves(holder, "lock", 128) is None
+    assert halves(holder, "lock", 64, 4) is None  # the boundary cuts a member
+
+
+def test_the_record_of_a_difference_by_hand() -> None:
+    before, after = make_layout("a:8 b:40 d:16 c:8 e:8", "s"), make_layout("a:8 c:8 b:40 d:16 e:8", "s")
+    record = diff_record(diff_layouts(before, after))
+    rows = {m["path"]: m for m in record["members"]}
+    assert rows["c"] == {
+        "path": "c",
+        "change": "moved",
+        "offset": [64, 8],
+        "size": [8, 8],
+        "type": [before.member("c").type] * 2,
+        "lines": [[1, 1], [0, 0]],
+        "changed_line": True,
+        "gained_mates": ["a", "b", "d"],
+        "lost_mates": ["e"],
+        "note": "",
+        "heat": rows["c"]["heat"],
+    }
+    assert (rows["a"]["gained_mates"], rows["a"]["lost_mates"]) == (["c"], [])
+    assert record["causes"] == ["c moved from behind d to behind a: -56 (offset 64 → 8)"]
+    back = {m["path"]: m for m in diff_record(diff_layouts(after, before))["members"]}
+    assert (back["a"]["gained_mates"], back["a"]["lost_mates"]) == ([], ["c"])
+
+
+def test_the_table_of_differences_counts_members_by_hand() -> None:
+    before, after = make_layout("a:8 b:64 c:8 d:4", "s"), make_layout("a:8 c:8 b:64 e:4", "s")
+    result = diff_sources(LayoutList((before,), "a", "test"), LayoutList((after,), "b", "test"))
+    cells = dict(zip(("score", "struct", "change", "before", "after", "line", "mates"), _cells(result), strict=False))
+    # on another line: c only (b spans lines 0 and 1 on both sides); with new mates: all but d, which is gone
+    assert {k: list(v) for k, v in cells.items() if k != "score"} == {
+        "struct": ["s"],
+        "change": ["changed"],
+        "before": ["88"],
+        "after": ["88"],
+        "line": ["1"],
+        "mates": ["4"],
+    }
+
+
+def _cells(result: SourceDiff) -> list[list[str]]:
+    values: list[list[str]] = diff_table(result).data[0].cells["values"]
+    return values

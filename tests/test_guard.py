@@ -60,6 +60,8 @@ def status(layout: Layout, kind: str, *members: str, scope: Scope | None = None,
         ("alone", ["head", "tail", "lock", "flags", "stats", "count"], {}, "pass"),
         ("size", [], {"bytes": 96}, "pass"),
         ("size", [], {"max_bytes": 95}, "fail"),
+        ("size", [], {"bytes": 104}, "fail"),
+        ("size", [], {"bytes": 88}, "fail"),
         ("lines", [], {"max_lines": 2}, "pass"),
         ("lines", [], {"max_lines": 1}, "fail"),
         ("lines", ["head", "lock"], {"max_lines": 1}, "pass"),
@@ -176,6 +178,8 @@ def test_an_adjacent_swap_blames_the_member_the_rule_is_about() -> None:
     before = make_layout("x:56 hot:8 cold:8 y:56")
     edits = _edits(before, apply(before, [Swap("hot", "cold")]), "on_line", "hot", line=0)
     assert edits == ("hot moved from behind x to behind cold: +8 (offset 56 → 64)",)
+    edits = _edits(before, apply(before, [Swap("hot", "cold")]), "on_line", "cold", line=1)
+    assert edits == ("cold moved from behind hot to behind x: -8 (offset 64 → 56)",)
 
 
 def test_a_newcomer_on_a_kept_line_is_named() -> None:
