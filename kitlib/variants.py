@@ -92,12 +92,12 @@ class Variants:
 
     def _check_names(self) -> None:
         """Refuse names that cannot be shown on one line, or told apart once ``CONFIG_`` is left out, as on screen."""
-        labels = [state.label for choice in self.choices for state in choice.states]
-        for text in (*(x.name for x in (*self.options, *self.choices)), *labels):
+        names = [*(option.name for option in self.options), *(choice.name for choice in self.choices)]
+        for text in (*names, *(state.label for choice in self.choices for state in choice.states)):
             if not text.strip() or not text.isprintable():
                 raise DataError(f"{text!a}: a name or label must be a text of one line")
         seen: dict[str, str] = {}
-        for name in (*(option.name for option in self.options), *(choice.name for choice in self.choices)):
+        for name in names:
             shown = name.removeprefix("CONFIG_")
             if seen.get(shown) == name:
                 raise DataError(f"{name}: given twice; an option or choice has one entry")
