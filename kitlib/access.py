@@ -7,7 +7,6 @@ carries its evidence, and ``confirmed = false`` where it is believed but was not
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import replace as _with
@@ -15,11 +14,14 @@ from pathlib import Path as FilePath
 from typing import Any, Literal, cast
 
 from kitlib import datafiles
+from kitlib import tomlfile as toml
 from kitlib.errors import DataError, NotFound, PlacementError, near
 from kitlib.lines import find_leaf
 from kitlib.model import Layout
 
 FORMAT, VERSION = "kitlib-profile", 1
+_KEYS = {"format", "version", "name", "struct", "about", "source", "slab_align", "workload", "path"}
+MAKE = "start from a copy of one in data/profiles"
 Op = Literal["read", "write", "add", "cmpxchg"]
 OPS: tuple[Op, ...] = ("read", "write", "add", "cmpxchg")
 """``add`` is a fetch-and-add; ``cmpxchg`` is a load, then a compare-exchange until it succeeds."""
@@ -216,10 +218,7 @@ def load_profile(name: str) -> Profile:
     file = ours.get(name, FilePath(name))
     if not file.is_file():
         raise NotFound(f"no profile '{name}': give a TOML file or one of {', '.join(ours)}{near(name, ours)}")
-    try:
-        record = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise DataError(f"profile {file.name}: {error}") from None
+    record = toml.read_toml(file, form=FORMAT, version=VERSION, make=MAKE)
     return profile_from(record, file.stem, file.name)
 
 
@@ -251,20 +250,20 @@ def _fits(profile: Profile, layout: Layout) -> bool:
 
 def profile_from(record: Mapping[str, Any], name: str, where: str) -> Profile:
     """A profile from parsed TOML. Raises `DataError` that names the file and the entry."""
-    if record.get("format") != FORMAT or record.get("version") != VERSION:
-        raise DataError(f'{where}: no profile; it must say format = "{FORMAT}" and version = {VERSION}')
-    _keys(record, {"format", "version", "name", "struct", "about", "source", "slab_align", "workload", "path"}, where)
+    toml.check_format(record, where, form=FORMAT, version=VERSION, make=MAKE)
+    toml.only(record, _KEYS, where)
     try:
         workload = Workload(**_table(record.get("workload", {}), Workload, f"{where}, [workload]"))
-        paths = tuple(_path(entry, f"{where}, path {i}") for i, entry in enumerate(_list(record, "path", where), 1))
+        rows = toml.rows(record, "path", where, needed=True)
+        paths = tuple(_path(entry, f"{where}, path {i}") for i, entry in enumerate(rows, 1))
         return Profile(
-            name=_text(record, "name", where, name),
-            struct=_text(record, "struct", where),
+            name=toml.text(record, "name", where, name),
+            struct=toml.text(record, "struct", where),
             paths=paths,
             workload=workload,
-            slab_align=cast(int, _number(record, "slab_align", where, 8, whole=True)),
-            about=_text(record, "about", where, ""),
-            source=_text(record, "source", where, ""),
+            slab_align=cast(int, toml.number(record, "slab_align", where, 8, whole=True)),
+            about=toml.text(record, "about", where, ""),
+            source=toml.text(record, "source", where, ""),
         )
     except DataError as error:
         message = str(error)
@@ -272,16 +271,16 @@ def profile_from(record: Mapping[str, Any], name: str, where: str) -> Profile:
 
 
 def _path(entry: Mapping[str, Any], where: str) -> Path:
-    _keys(entry, {"name", "rate", "about", "access"}, where)
-    name = _text(entry, "name", where)
+    toml.only(entry, {"name", "rate", "about", "access"}, where)
+    name = toml.text(entry, "name", where)
     accesses = []
-    for number, item in enumerate(_list(entry, "access", where), 1):
+    for number, item in enumerate(toml.rows(entry, "access", where, needed=True), 1):
         at = f"{where} ({name}), access {number}"
         values = _table(item, Access, at)
         if not isinstance(values.get("member"), str) or not isinstance(values.get("op"), str):
             raise DataError(f'{at}: give member = "…" and op = "…" ({", ".join(OPS)})')
         accesses.append(Access(**values))
-    return Path(name, _number(entry, "rate", where, 1.0), tuple(accesses), _text(entry, "about", where, ""))
+    return Path(name, toml.number(entry, "rate", where, 1.0), tuple(accesses), toml.text(entry, "about", where, ""))
 
 
 def _table(entry: object, cls: type[Access] | type[Workload], where: str) -> dict[str, Any]:
@@ -289,7 +288,7 @@ def _table(entry: object, cls: type[Access] | type[Workload], where: str) -> dic
     if not isinstance(entry, Mapping):
         raise DataError(f"{where}: a table is needed")
     kinds = {name: str(f.type) for name, f in cls.__dataclass_fields__.items()}
-    _keys(entry, set(kinds), where)
+    toml.only(entry, set(kinds), where)
     for key, value in entry.items():
         kind = kinds[key]
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -301,33 +300,6 @@ def _table(entry: object, cls: type[Access] | type[Workload], where: str) -> dic
         if not fits:
             raise DataError(f"{where}: {key} = {value!r} is no {'text' if kind in ('str', 'Op') else kind}")
     return dict(entry)
-
-
-def _keys(entry: Mapping[str, Any], known: set[str], where: str) -> None:
-    for key in entry:
-        if key not in known:
-            raise DataError(f"{where}: key '{key}' is not known{near(key, known)}")
-
-
-def _list(entry: Mapping[str, Any], key: str, where: str) -> list[Mapping[str, Any]]:
-    found = entry.get(key)
-    if not isinstance(found, list) or not all(isinstance(item, Mapping) for item in found):
-        raise DataError(f"{where}: it needs [[{key}]] tables")
-    return found
-
-
-def _text(entry: Mapping[str, Any], key: str, where: str, default: str | None = None) -> str:
-    value = entry.get(key, default)
-    if not isinstance(value, str):
-        raise DataError(f'{where}: {key} = "…" is missing or no text')
-    return value
-
-
-def _number(entry: Mapping[str, Any], key: str, where: str, default: float, whole: bool = False) -> float:
-    value = entry.get(key, default)
-    if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
-        raise DataError(f"{where}: {key} = {value!r} is no {'whole ' if whole else ''}number")
-    return value
 
 
 def aligned_atomic(placed: Placed) -> bool:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from kitlib import datafiles
+from kitlib import tomlfile as toml
 from kitlib.errors import DataError, NotFound, near
-from kitlib.files import read_toml
 
 FORMAT, VERSION = "kitlib-case", 1
 MAKE = "write one with 'kitlib review new FILE'"
@@ -112,31 +111,32 @@ def open_case(name: str) -> Case:
 
 def read_case(path: Path) -> Case:
     """Read a case file. Paths in it are relative to the file. Raises `DataError` naming key and file."""
-    record = read_toml(path, form=FORMAT, version=VERSION, make=MAKE)
+    record = toml.read_toml(path, form=FORMAT, version=VERSION, make=MAKE)
     where = str(path)
-    _only(record, _KEYS, where)
+    toml.only(record, _KEYS, where)
     member = record.get("member", {})
-    _table(member, f"{where}: [member]")
-    _only(member, {"name", "meets"}, f"{where}: [member]")
+    toml.table(member, f"{where}: [member]")
+    toml.only(member, {"name", "meets"}, f"{where}: [member]")
+    evidence, unknown = (toml.rows(record, key, where) for key in ("evidence", "unknown"))
     return Case(
         name=path.stem,
-        title=_text(record, "title", where),
-        about=_text(record, "about", where, ""),
-        source=_text(record, "source", where, ""),
-        struct=_text(record, "struct", where),
-        before=_near(_text(record, "before", where), path),
-        after=_near(_text(record, "after", where), path),
-        member=_text(member, "name", f"{where}: [member]"),
-        meets=_texts(member, "meets", f"{where}: [member]"),
+        title=toml.text(record, "title", where),
+        about=toml.text(record, "about", where, ""),
+        source=toml.text(record, "source", where, ""),
+        struct=toml.text(record, "struct", where),
+        before=_near(toml.text(record, "before", where), path),
+        after=_near(toml.text(record, "after", where), path),
+        member=toml.text(member, "name", f"{where}: [member]"),
+        meets=toml.texts(member, "meets", f"{where}: [member]"),
         line_bytes=_lines(record.get("line_bytes", [64, 128]), where),
         profile=_near(record["profile"], path) if record.get("profile") else None,
         rules=_file(record["rules"], path) if record.get("rules") else None,
-        randomised=_flag(record, "randomised", where),
-        guarded=_flag(record, "guarded", where),
+        randomised=toml.flag(record, "randomised", where),
+        guarded=toml.flag(record, "guarded", where),
         claim=_claim(record.get("claim"), where),
-        evidence=tuple(_evidence(e, f"{where}: evidence {i}", path) for i, e in _list(record, "evidence", where)),
+        evidence=tuple(_evidence(e, f"{where}: evidence {i}", path) for i, e in enumerate(evidence, 1)),
         code=_code(record.get("code"), where),
-        unknown=tuple(_unknown(e, f"{where}: unknown {i}") for i, e in _list(record, "unknown", where)),
+        unknown=tuple(_unknown(e, f"{where}: unknown {i}") for i, e in enumerate(unknown, 1)),
         history=_history(record.get("history", {}), where, path),
     )
 
@@ -145,45 +145,47 @@ def _claim(record: Any, where: str) -> Claim | None:
     if record is None:
         return None
     where = f"{where}: [claim]"
-    _table(record, where)
-    _only(record, {"text", "member", "with"}, where)
-    others = _texts(record, "with", where)
+    toml.table(record, where)
+    toml.only(record, {"text", "member", "with"}, where)
+    others = toml.texts(record, "with", where)
     if not others:
         raise DataError(f"{where}: 'with' must name at least one member")
-    return Claim(_text(record, "text", where), _text(record, "member", where), others)
+    return Claim(toml.text(record, "text", where), toml.text(record, "member", where), others)
 
 
 def _evidence(record: Any, where: str, path: Path) -> Evidence:
-    _table(record, where)
-    _only(record, {"published", "files", "workload", "shared", "reverse"}, where)
+    toml.table(record, where)
+    toml.only(record, {"published", "files", "workload", "shared", "reverse"}, where)
     workload = record.get("workload")
     if workload not in ("micro", "application"):
         raise DataError(f"{where}: workload must be 'micro' or 'application'")
-    files = tuple(_file(name, path) for name in _texts(record, "files", where))
-    published = _text(record, "published", where, "")
+    files = tuple(_file(name, path) for name in toml.texts(record, "files", where))
+    published = toml.text(record, "published", where, "")
     if bool(files) == bool(published):
         raise DataError(f"{where}: give either 'published' (a case id of data/benchmarks) or 'files'")
-    return Evidence(published, files, workload, _text(record, "shared", where, ""), _flag(record, "reverse", where))
+    return Evidence(
+        published, files, workload, toml.text(record, "shared", where, ""), toml.flag(record, "reverse", where)
+    )
 
 
 def _code(record: Any, where: str) -> CodeChange | None:
     if record is None:
         return None
     where = f"{where}: [code]"
-    _table(record, where)
-    _only(record, {"member", "before", "after"}, where)
-    return CodeChange(*(_text(record, key, where) for key in ("member", "before", "after")))
+    toml.table(record, where)
+    toml.only(record, {"member", "before", "after"}, where)
+    return CodeChange(*(toml.text(record, key, where) for key in ("member", "before", "after")))
 
 
 def _unknown(record: Any, where: str) -> Unknown:
-    _table(record, where)
-    _only(record, {"text", "settle"}, where)
-    return Unknown(_text(record, "text", where), _text(record, "settle", where))
+    toml.table(record, where)
+    toml.only(record, {"text", "settle"}, where)
+    return Unknown(toml.text(record, "text", where), toml.text(record, "settle", where))
 
 
 def _history(record: Any, where: str, path: Path) -> tuple[tuple[str, str], ...]:
-    _table(record, f"{where}: [history]")
-    return tuple((label, _near(_text(record, label, f"{where}: [history]"), path)) for label in record)
+    toml.table(record, f"{where}: [history]")
+    return tuple((label, _near(toml.text(record, label, f"{where}: [history]"), path)) for label in record)
 
 
 def _lines(value: Any, where: str) -> tuple[int, ...]:
@@ -205,42 +207,3 @@ def _file(text: Any, path: Path) -> Path:
     if not found.is_file():
         raise DataError(f"{path}: no file '{text}' beside it; paths are relative to the case file")
     return found
-
-
-def _table(record: Any, where: str) -> None:
-    if not isinstance(record, Mapping):
-        raise DataError(f"{where} must be a table")
-
-
-def _list(record: Mapping[str, Any], key: str, where: str) -> Sequence[tuple[int, Any]]:
-    value = record.get(key, [])
-    if not isinstance(value, list):
-        raise DataError(f"{where}: '{key}' must be written as [[{key}]]")
-    return list(enumerate(value, 1))
-
-
-def _only(record: Mapping[str, Any], known: set[str], where: str) -> None:
-    for key in record:
-        if key not in known:
-            raise DataError(f"{where}: unknown key '{key}'{near(key, known)}")
-
-
-def _text(record: Mapping[str, Any], key: str, where: str, default: str | None = None) -> str:
-    value = record.get(key, default)
-    if not isinstance(value, str):
-        raise DataError(f"{where}: '{key}' must be text" + (" and is missing" if value is None else ""))
-    return value
-
-
-def _texts(record: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
-    value = record.get(key, [])
-    if not isinstance(value, list) or not all(isinstance(v, str) for v in value):
-        raise DataError(f"{where}: '{key}' must be a list of texts")
-    return tuple(value)
-
-
-def _flag(record: Mapping[str, Any], key: str, where: str) -> bool:
-    value = record.get(key, False)
-    if not isinstance(value, bool):
-        raise DataError(f"{where}: '{key}' must be true or false")
-    return value

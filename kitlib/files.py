@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import tempfile
-import tomllib
 from pathlib import Path
-from typing import Any
 
-from kitlib.errors import DataError, SourceError
+from kitlib.errors import SourceError
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -43,23 +41,3 @@ def read_text(path: Path, limit_bytes: int = 1 << 28) -> str:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise SourceError(f"{path}: {error.strerror}; give the path of a readable file") from None
-
-
-def read_toml(path: Path, *, form: str, version: int, make: str) -> dict[str, Any]:
-    """The TOML file at `path`, checked to be of the kit's own format `form` and `version`.
-
-    `make` says how to get such a file. Raises `DataError` with line and column for what is not TOML.
-    """
-    try:
-        record = tomllib.loads(path.read_bytes().decode("utf-8"))
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file; {make}") from None
-    except OSError as error:
-        raise DataError(f"{path}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8 text (byte {error.start}); {make}") from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise DataError(f"{path}: not TOML: {error}") from None
-    if record.get("format") != form or record.get("version") != version:
-        raise DataError(f'{path}: it must begin with format = "{form}" and version = {version}; {make}')
-    return record

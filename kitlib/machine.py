@@ -7,7 +7,6 @@ are taken from `ASSUMED`, and say so.
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import replace as _with
@@ -15,9 +14,11 @@ from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 from kitlib import datafiles
+from kitlib import tomlfile as toml
 from kitlib.errors import DataError, NotFound, near
 
 FORMAT, VERSION = "kitlib-machine", 1
+MAKE = "start from a copy of one in data/machines"
 Certainty = Literal["measured here", "published", "nearest known", "assumed"]
 
 
@@ -151,21 +152,15 @@ def load_machine(name: str) -> Machine:
             f"no machine '{name}': give a TOML file, 'this' (measured now) or one of "
             f"{', '.join(ours)}{near(name, [*ours, 'this'])}"
         )
-    try:
-        record = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise DataError(f"machine {file.name}: {error}") from None
-    return machine_from(record, file.stem, file.name)
+    return machine_from(toml.read_toml(file, form=FORMAT, version=VERSION, make=MAKE), file.stem, file.name)
 
 
 def machine_from(record: Mapping[str, Any], name: str, where: str) -> Machine:
     """A machine from parsed TOML; numbers that are left out are taken from `ASSUMED`."""
-    if record.get("format") != FORMAT or record.get("version") != VERSION:
-        raise DataError(f'{where}: no machine; it must say format = "{FORMAT}" and version = {VERSION}')
     plain = {"name": str, "about": str, "group_cpus": int, "max_cpus": int, "line_bytes": int, "grain_bytes": int}
+    toml.check_format(record, where, form=FORMAT, version=VERSION, make=MAKE)
+    toml.only(record, {*plain, "format", "version", "numbers"}, where)
     for key, value in record.items():
-        if key not in {*plain, "format", "version", "numbers"}:
-            raise DataError(f"{where}: key '{key}' is not known{near(key, plain)}")
         if key in plain and (not isinstance(value, plain[key]) or isinstance(value, bool)):
             raise DataError(f"{where}: {key} = {value!r} is no {plain[key].__name__}")
     table = record.get("numbers")
@@ -184,10 +179,7 @@ def machine_from(record: Mapping[str, Any], name: str, where: str) -> Machine:
 def _number(entry: object, where: str) -> Number:
     if not isinstance(entry, Mapping):
         raise DataError(f'{where}: write {{ value = …, certainty = "…", source = "…" }}')
-    known = {"value", "certainty", "source", "low", "high"}
-    for key in entry:
-        if key not in known:
-            raise DataError(f"{where}: key '{key}' is not known{near(key, known)}")
+    toml.only(entry, {"value", "certainty", "source", "low", "high"}, where)
     certainty = entry.get("certainty")
     if certainty not in get_args(Certainty):
         raise DataError(f"{where}: certainty must be one of {', '.join(get_args(Certainty))}")

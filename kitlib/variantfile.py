@@ -27,12 +27,12 @@ The struct in ``source`` has every optional member. Edits are those of a scenari
 from __future__ import annotations
 
 import os
-import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from kitlib import datafiles
+from kitlib import tomlfile as toml
 from kitlib.errors import DataError, KitError, near
 from kitlib.files import read_text
 from kitlib.model import Layout
@@ -41,6 +41,7 @@ from kitlib.sources import open_source
 from kitlib.variants import Choice, Option, State, Variants
 
 FORMAT, VERSION = "kitlib-variants", 1
+MAKE = "start from a copy of one in data/variants"
 _TOP = ("format", "version", "about", "source", "struct", "option", "choice")
 _OPTION = ("name", "members", "absent", "types", "default", "about")
 _CHOICE = ("name", "about", "state")
@@ -72,19 +73,14 @@ def read_variants(name: str | Path, base: Layout | None = None) -> Variants:
 
 def parse_variants(text: str, where: str = "variants", base: Layout | None = None) -> Variants:
     """Variants from TOML `text`; `where` names it in messages. Raises as `read_variants` does."""
-    try:
-        record = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise DataError(f"{where}: not TOML: {error}") from None
-    if record.get("format") != FORMAT or record.get("version") != VERSION:
-        raise DataError(f'{where}: a variant file starts with format = "{FORMAT}" and version = {VERSION}')
-    _only(record, _TOP, where)
+    record = toml.parse_toml(text, where, form=FORMAT, version=VERSION, make=MAKE)
+    toml.only(record, _TOP, where)
     if base is None:
-        source, struct = (_text(record, key, where) for key in ("source", "struct"))
+        source, struct = (_line(record, key, where) for key in ("source", "struct"))
         base = open_source(source).struct(struct)
-    options = [_option(row, f"{where}, option {i}") for i, row in enumerate(_rows(record, "option", where), 1)]
-    choices = [_choice(row, f"{where}, choice {i}") for i, row in enumerate(_rows(record, "choice", where), 1)]
-    about = _about(record, where)
+    options = [_option(row, f"{where}, option {i}") for i, row in enumerate(toml.rows(record, "option", where), 1)]
+    choices = [_choice(row, f"{where}, choice {i}") for i, row in enumerate(toml.rows(record, "choice", where), 1)]
+    about = toml.text(record, "about", where, "")
     try:
         return Variants(base, tuple(options), tuple(choices), about)
     except KitError as error:
@@ -92,22 +88,20 @@ def parse_variants(text: str, where: str = "variants", base: Layout | None = Non
 
 
 def _option(row: Mapping[str, Any], where: str) -> Option:
-    _only(row, _OPTION, where)
-    name = _text(row, "name", where)
+    toml.only(row, _OPTION, where)
+    name = _line(row, "name", where)
     where = f"{where} ({name})"
-    default = row.get("default", True)
-    if not isinstance(default, bool):
-        raise DataError(f"{where}: default must be true or false, not {default!r}")
+    default = toml.flag(row, "default", where, True)
     types = row.get("types", {})
     if not isinstance(types, Mapping) or not all(isinstance(value, str) for value in types.values()):
         raise DataError(f'{where}: types must be a table such as {{f_lock = "unsigned long f_lock[3]"}}')
     found = Option(
         name,
-        _names(row, "members", where),
-        _names(row, "absent", where),
+        toml.texts(row, "members", where),
+        toml.texts(row, "absent", where),
         tuple(types.items()),
         default,
-        _about(row, where),
+        toml.text(row, "about", where, ""),
     )
     if not (found.members or found.absent or found.types):
         raise DataError(f"{where}: changes nothing; give members, absent or types")
@@ -115,53 +109,26 @@ def _option(row: Mapping[str, Any], where: str) -> Option:
 
 
 def _choice(row: Mapping[str, Any], where: str) -> Choice:
-    _only(row, _CHOICE, where)
-    name = _text(row, "name", where)
+    toml.only(row, _CHOICE, where)
+    name = _line(row, "name", where)
     where = f"{where} ({name})"
-    states = [_state(entry, f"{where}, state {i}") for i, entry in enumerate(_rows(row, "state", where), 1)]
+    states = [_state(entry, f"{where}, state {i}") for i, entry in enumerate(toml.rows(row, "state", where), 1)]
     labels = [state.label for state in states]
     if len(states) < 2 or len(set(labels)) < len(labels):
         raise DataError(f"{where}: give two states or more, each with a label of its own")
-    return Choice(name, tuple(states), _about(row, where))
+    return Choice(name, tuple(states), toml.text(row, "about", where, ""))
 
 
 def _state(row: Mapping[str, Any], where: str) -> State:
-    _only(row, _STATE, where)
+    toml.only(row, _STATE, where)
     edits = row.get("edits", [])
     if not isinstance(edits, list):
         raise DataError(f"{where}: edits must be a list")
-    return State(_text(row, "label", where), tuple(edit_from(x, f"{where}, edit {i}") for i, x in enumerate(edits, 1)))
+    return State(_line(row, "label", where), tuple(edit_from(x, f"{where}, edit {i}") for i, x in enumerate(edits, 1)))
 
 
-def _only(row: Mapping[str, Any], known: Sequence[str], where: str) -> None:
-    for key in row:
-        if key not in known:
-            raise DataError(f"{where}: key '{key}' is not known{near(key, known)}; known are {', '.join(known)}")
-
-
-def _rows(row: Mapping[str, Any], key: str, where: str) -> list[Mapping[str, Any]]:
-    rows = row.get(key, [])
-    if not isinstance(rows, list) or not all(isinstance(entry, Mapping) for entry in rows):
-        raise DataError(f"{where}: write [[{key}]] for each {key}")
-    return rows
-
-
-def _text(row: Mapping[str, Any], key: str, where: str) -> str:
+def _line(row: Mapping[str, Any], key: str, where: str) -> str:
     value = row.get(key)
     if not isinstance(value, str) or not value.strip() or not value.isprintable():
         raise DataError(f"{where}: '{key}' must be a text of one line")
     return value
-
-
-def _about(row: Mapping[str, Any], where: str) -> str:
-    about = row.get("about", "")
-    if not isinstance(about, str):
-        raise DataError(f"{where}: 'about' must be a text")
-    return about
-
-
-def _names(row: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
-    value = row.get(key, [])
-    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-        raise DataError(f"{where}: {key} must be a list of member names")
-    return tuple(value)

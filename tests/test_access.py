@@ -56,7 +56,7 @@ def test_a_profile_is_read_with_its_rates_and_workload() -> None:
         ("times = 0.5", "times = nan", "must be above 0"),
         ('op = "add"', 'op = "sub"', "op 'sub' must be one of read, write, add, cmpxchg"),
         ("cpus = 4", "cpus = 0", "cpus and objects of 1 or more"),
-        ("cpus = 4", "cpuz = 4", "key 'cpuz' is not known; did you mean cpus?"),
+        ("cpus = 4", "cpuz = 4", "unknown key 'cpuz'; did you mean cpus?"),
         ("cpus = 4", "cpus = true", "cpus = True is no int"),
         ("cpus = 4", "shared = 1.5", "share from 0 to 1"),
         ("version = 1", "version = 2", "version = 1"),
