@@ -273,6 +273,7 @@ def baseline_conflict(first: Baseline, second: Baseline) -> str | None:
     )
 
 
+LEAST_TELLING = 4  # means with a fraction; by chance four fit n = 12 once in (100/12)⁴, about 5,000 times
 _COUNTED = ("interrupts.", "softirqs.", "numa-vmstat.", "numa-meminfo.", "proc-vmstat.")
 
 
@@ -292,7 +293,5 @@ def runs_from_fractions(metrics: Sequence[str], values: Sequence[Value]) -> tupl
     telling = sum(1 for f in fractions if 0.005 < f < 0.995)
     for n in range(2, 13):
         if all(abs(f * n - round(f * n)) <= 0.0051 * n for f in fractions):
-            if telling >= 4 and (n / 100) ** telling < 1e-3:
-                return n, len(fractions)
-            return None
+            return (n, len(fractions)) if telling >= LEAST_TELLING else None
     return None

@@ -79,6 +79,18 @@ System Benchmarks Index Score (Partial Only)                         {index}
 """
 
 
+def test_a_printed_score_that_does_not_follow_is_flagged() -> None:
+    good = block("3160841.4")
+    assert not benchfiles.read_text(good).notes
+    wrong = good.replace(
+        "(Partial Only)                         2107.2", "(Partial Only)                         2207.2"
+    )
+    (note,) = benchfiles.read_text(wrong).notes
+    assert "the index score is printed as 2,207.2 but follows from its row as 2,107.2" in note
+    scores = [s.value.mean for s in benchfiles.read_text(wrong).series if s.metric.startswith("System Benchmarks")]
+    assert scores == [2207.2]  # shown as printed
+
+
 def test_with_may_come_before_without() -> None:
     report = benchfiles.read_text(block("3160841.4") + block("2222456.0", "1481.6", "Without this patch"))
     (table,) = report.tables

@@ -16,7 +16,7 @@ from kitlib.benchfiles.lkprow import Broken, Row, parse_row
 from kitlib.benchfiles.mailtext import dequote
 from kitlib.datafiles import path
 from kitlib.errors import SourceError
-from kitlib.series import Delta, Report, Table
+from kitlib.series import Delta, Report, Table, Value, runs_from_fractions
 
 ROBOT = path("benchmarks/struct-file-5.8-robot.txt").read_text("utf-8")
 ROWS_COUNTED_BY_HAND = 172  # lines between the header and the first plot, counted with an editor
@@ -403,3 +403,26 @@ def test_more_ways_to_lose_the_sign(sign: str) -> None:
     report = benchfiles.read_text(ROBOT.replace("±", sign))
     assert len(report.tables[0].rows) == 172
     assert not report.unread
+
+
+def test_a_row_without_its_name_before_prose_is_listed() -> None:
+    text = ROBOT.replace("       3038        unixbench.score\n", "       3038\n\nWe think that this is good.\n")
+    report = benchfiles.read_text(text)
+    assert [(u.line, u.reason) for u in report.unread] == [(13, "cut off before the metric's name")]
+    assert len(report.tables[0].rows) == 171
+
+
+def test_a_quoted_copy_is_found_among_many_like_it() -> None:
+    """Thirty test cases that share a row; the last one is quoted again in a reply."""
+    head = ROBOT.split("      2297")[0]
+    cases = [f"{head} 2.50 +1.0% 2.53 a.same\n {i}.50 +4.0% {i}.90 a.own\n" for i in range(10, 40)]
+    report = benchfiles.read_text("\n".join(cases) + "\n" + cases[-1].replace("\n", "\n> "))
+    assert len(report.tables) == 30
+    assert [bool(table.also_at) for table in report.tables] == [False] * 29 + [True]
+
+
+@pytest.mark.parametrize("telling", [3, 4])
+def test_runs_are_inferred_from_four_fractions_on(telling: int) -> None:
+    means = [Value(x) for x in (1.25, 2.5, 7.75, 3.25)[:telling] + (8.0,) * 5]
+    names = ["interrupts.a"] * len(means)
+    assert runs_from_fractions(names, means) == (None if telling < 4 else (4, 9))

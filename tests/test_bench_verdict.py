@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from kitlib import benchfiles
-from kitlib.benchtext import records, text_report
+from kitlib.benchcases import members_of
+from kitlib.benchtext import CSV_COLUMNS, csv_rows, records, side, text_report
 from kitlib.compare import base_conflicts, compare_reports
 from kitlib.datafiles import path
 from kitlib.errors import DataError
@@ -349,3 +350,36 @@ def test_false_finds_stay_rare() -> None:
         )
         claims += any(row.verdict == "changed" for row in judge(Table("x", rows)).rows)
     assert claims <= 6
+
+
+def test_rounding_widens_the_interval() -> None:
+    """0.04 → 0.05 stands for anything from 0.035 → 0.055 to 0.045 → 0.045."""
+    exact = Delta("a.b", noisy(0.04, 2, 6), noisy(0.05, 2, 6))
+    sides = (Value(0.04, 0.035, 0.045, 2, "printed", 6), Value(0.05, 0.045, 0.055, 2, "printed", 6))
+    narrow, wide = (judge(Table("x", (row,))).rows[0] for row in (exact, Delta("a.b", *sides)))
+    assert narrow.ci95 is not None
+    assert wide.ci95 is not None
+    assert narrow.ci95[0] > 20
+    assert wide.ci95[0] < 0
+    assert (narrow.verdict, wide.verdict) == ("changed", "undecided")
+
+
+def test_figures_say_what_they_are_in_text() -> None:
+    assert side(Value(2297, spread_pct=2, spread_kind="at most")) == "2,297 ≤ 2 %"
+    assert side(Value(2297, spread_pct=2, spread_kind="printed")) == "2,297 ± 2 %"
+    assert side(Value(None)) == "-"
+
+
+def test_csv_cells_are_no_formulas() -> None:
+    """Metric names are a stranger's text: a spreadsheet must not run one."""
+    report = benchfiles.read_text('{"=cmd()": [1], "@x": [2], "a=b": [3]}')
+    names = [row[CSV_COLUMNS.index("metric")] for row in csv_rows(records(report, judge_report(report)))]
+    assert names == ["'=cmd()", "'@x", "a=b"]
+
+
+def test_only_the_function_itself_is_linked_not_its_callers() -> None:
+    chain = "perf-profile.calltrace.cycles-pp"
+    assert "f_inode" in members_of(f"{chain}.dnotify_flush.filp_close.__x64_sys_close", "file")
+    assert members_of(f"{chain}.unknown.dnotify_flush.filp_close", "file") == ()
+    assert members_of(f"{chain}.dnotify_flush.filp_close", "inode") == ()
+    assert members_of("unixbench.score", "file") == ()
