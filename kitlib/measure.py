@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from kitlib.access import Profile, locate, spacing
 from kitlib.measure_c import arguments, program_text
@@ -19,7 +19,7 @@ from kitlib.measure_run import Reading, compiled, run
 from kitlib.model import Layout
 from kitlib.series import Delta, Table, Value
 from kitlib.topology import Topology, read_topology
-from kitlib.verdict import Judged, Options, judge
+from kitlib.verdict import Judged, Options, Verdict, judge
 
 ModeName = Literal["shared", "unshared-hot", "unshared-cold"]
 MODES: tuple[ModeName, ...] = ("shared", "unshared-hot", "unshared-cold")
@@ -73,17 +73,27 @@ class ModeSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Outcome:
+    """What `kitlib.verdict` says of a mode: ``change`` and its 95 % interval in %, the verdict and why."""
+
+    change: float | None
+    ci95: tuple[float, float] | None
+    verdict: Verdict
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class ModeResult:
     """Samples in ns per path run, before and after (empty without an after), and what was noted on the way.
     A sample is the median of ``slices`` slices.
 
-    ``judged`` is the verdict of `kitlib.verdict`; None without an after. ``main`` marks the mode's headline.
+    ``judged`` is None without an after. ``main`` marks the mode's headline.
     """
 
     spec: ModeSpec
     before: tuple[float, ...]
     after: tuple[float, ...]
-    judged: Judged | None
+    judged: Outcome | None
     preempted: int
     retries: tuple[float, float]
     main: bool = True
@@ -279,9 +289,10 @@ def _results(raw: Sequence[_Raw], sides: int, slices: int) -> list[ModeResult]:
         failed = [[r.retries for r in part.readings if r.layout == side] for side in range(2)]
         mean = [sum(x) / len(x) if x else 0.0 for x in failed]
         preempted = sum(r.preempted for r in part.readings)
+        outcome = Outcome(verdict.change, verdict.ci95, verdict.verdict, verdict.reason) if verdict else None
         found.append(
             ModeResult(
-                part.spec, samples[0], samples[1], verdict, preempted, (mean[0], mean[1]), part.spec == last, slices
+                part.spec, samples[0], samples[1], outcome, preempted, (mean[0], mean[1]), part.spec == last, slices
             )
         )
     return found
@@ -332,37 +343,3 @@ def _disturbances(results: Sequence[ModeResult]) -> tuple[str, ...]:
                 f"{result.spec.label}: other programs took a CPU away {result.preempted} times in {slices} slices"
             )
     return tuple(found)
-
-
-def measurement_record(done: Measurement) -> dict[str, Any]:
-    """The measurement as JSON values: ``modes`` with raw samples in ns per run, and what was refused."""
-    return {
-        "layout": done.layout,
-        "profile": done.profile,
-        "machine": done.machine,
-        "work_ns": done.work_ns,
-        "seconds": round(done.seconds, 2),
-        "modes": [_mode_record(result) for result in done.results],
-        "refused": [{"mode": r.mode, "reason": r.reason} for r in done.refused],
-        "notes": list(done.notes),
-    }
-
-
-def _mode_record(result: ModeResult) -> dict[str, Any]:
-    judged = result.judged
-    return {
-        "mode": result.spec.mode,
-        "threads": result.spec.threads,
-        "objects": result.spec.objects,
-        "bytes": result.spec.bytes_in_use,
-        "main": result.main,
-        "unit": UNIT,
-        "before": list(result.before),
-        "after": list(result.after),
-        "change_pct": judged.change if judged else None,
-        "ci95": list(judged.ci95) if judged and judged.ci95 else None,
-        "verdict": judged.verdict if judged else None,
-        "reason": judged.reason if judged else None,
-        "retries_per_run": list(result.retries),
-        "preempted": result.preempted,
-    }

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kitlib import datafiles
 from kitlib.access import Access, Profile, Workload, load_profile, locate
 from kitlib.access import Path as CodePath
 from kitlib.errors import DataError, NotFound, PlacementError, ToolError
-from kitlib.measure import Effort, grouped, measure, measurement_record, plan_modes, settled, steadied
+from kitlib.measure import MODES, Effort, grouped, measure, plan_modes, settled, steadied
 from kitlib.measure_c import WORDS, Program, Step, access_code, arguments, program_text
 from kitlib.measure_plan import make_plan
 from kitlib.measure_run import Reading, compiled, find_compiler, run
+from kitlib.measurefile import load_measurement, measurement_from_record, measurement_record
 from kitlib.series import Delta, Table, Value
 from kitlib.shorthand import make_layout
 from kitlib.sources import open_source
@@ -138,7 +142,36 @@ def test_a_real_measurement_has_samples_and_a_verdict_for_each_mode(compiler: st
         assert mode["unit"] == "ns/run"
     reached = {m["mode"] for m in record["modes"]} | {r["mode"] for r in record["refused"]}
     assert reached == {"shared", "unshared-hot", "unshared-cold"}
+    assert measurement_record(measurement_from_record(record)) == record
     assert max(done for _, done, _ in ticks) == max(total for _, _, total in ticks)
+
+
+def test_the_shipped_measurement_is_read_and_written_back_alike() -> None:
+    done = load_measurement("scores/file-5.8-measured.json")
+    text = datafiles.path("scores/file-5.8-measured.json").read_text(encoding="utf-8")
+    assert measurement_record(done) == json.loads(text)
+    assert measurement_from_record(json.loads(json.dumps(measurement_record(done)))) == done
+    assert {mode for mode in MODES if done.main(mode)} == set(MODES)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda r: r.pop("machine"), "'machine' is missing"),
+        (lambda r: r["modes"][0].update(mode="shard"), "'shard' is none of shared"),
+        (lambda r: r["modes"][0].update(unit="ms/run"), "unit 'ms/run' is not ns/run"),
+        (lambda r: r["modes"][0].update(before=[]), "without samples"),
+        (lambda r: r["modes"][0].update(after=["1"]), "'1' is no number"),
+        (lambda r: r["modes"][0].update(ci95=[1.0]), "1 numbers where 2 belong"),
+        (lambda r: r["modes"][0].update(verdict="splendid"), "'splendid' is none of better"),
+        (lambda r: r.update(modes=3), "not iterable"),
+    ],
+)
+def test_a_file_that_is_no_measurement_says_why(change: Callable[[Any], object], says: str) -> None:
+    record = measurement_record(load_measurement("scores/file-5.8-measured.json"))
+    change(record)
+    with pytest.raises(DataError, match=rf"^x.json: no measurement .*{re.escape(says)}"):
+        measurement_from_record(record, "x.json")
 
 
 def test_drift_is_taken_out_and_a_difference_is_kept() -> None:

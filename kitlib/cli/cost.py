@@ -121,8 +121,9 @@ def measure(
     """
     from kitlib.access import profile_for
     from kitlib.costtext import measure_text
-    from kitlib.measure import DEFAULT, MODES, QUICK, measurement_record
+    from kitlib.measure import DEFAULT, MODES, QUICK
     from kitlib.measure import measure as run
+    from kitlib.measurefile import measurement_record
     from kitlib.sources import open_source
 
     layout = open_source(source).struct(struct)
