@@ -15,11 +15,11 @@ from kitlib.cases import open_case
 from kitlib.diff import StructDiff, diff_layouts
 from kitlib.errors import DataError, KitError, NotFound, near
 from kitlib.evidence import Finding, findings
-from kitlib.files import read_toml
 from kitlib.lines import find_leaf, n_lines, share_line
 from kitlib.model import Layout
 from kitlib.sharing import name_in, sharing
 from kitlib.sources import open_source
+from kitlib.tomlfile import read_toml
 
 if TYPE_CHECKING:
     import pandas as pd
