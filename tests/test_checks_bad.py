@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from kitlib.casserts import kernel_group, static_asserts
+from kitlib.datafiles import path as path_of
 from kitlib.diff import SourceDiff, diff_layouts, diff_sources
 from kitlib.difftext import diff_record
 from kitlib.errors import DataError, NotFound, PlacementError, SourceError
@@ -227,6 +229,10 @@ def test_long_members_have_the_same_mates_as_short_ones() -> None:
     assert (change["b"].gained, change["b"].lost) == ((), ())
     assert (change["a"].gained, change["a"].lost) == (("c",), ())
     assert (change["c"].gained, change["c"].lost) == (("a",), ("d",))
+    apart, close = make_layout("a:8 c:56 b:8192", "s"), make_layout("a:8 b:8192 c:56", "s")
+    change = {m.path: m for m in diff_layouts(apart, close).members}
+    assert (change["a"].gained, change["a"].lost) == (("b",), ("c",))
+    assert (change["b"].gained, change["c"].gained) == (("a", "c"), ("b",))
 
 
 def test_what_has_no_size_or_no_name_in_c_is_left_to_the_check() -> None:
@@ -400,3 +406,28 @@ def test_the_table_of_differences_counts_members_by_hand() -> None:
 def _cells(result: SourceDiff) -> list[list[str]]:
     values: list[list[str]] = diff_table(result).data[0].cells["values"]
     return values
+
+
+@pytest.mark.parametrize(("program", "status"), [("mm-5.12", 0), ("mm-5.13-seq", 1)])
+def test_the_commands_of_the_workflow_example_run(tmp_path: Path, program: str, status: int) -> None:
+    text = path_of("examples/layout-check.yml").read_text()
+    lines = [line.strip().removeprefix("run: ") for line in text.splitlines() if "kitlib check" in line]
+    assert len(lines) == 3
+    rules = str(path_of("rules/mm_struct.toml"))
+    shell = f'kitlib() {{ {sys.executable} -c "from kitlib.cli import main; main()" "$@"; }}\n'
+    results = []
+    for line in lines:
+        command = line.replace("layout-rules.toml", rules).replace("build/program", program)
+        environment = {**os.environ, "PYTHONPATH": str(Path.cwd())}
+        done = subprocess.run(
+            ["bash", "-c", shell + command],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            timeout=120,
+            check=False,
+        )
+        results.append(done.returncode)
+    assert results == [status, 0, 0]  # the reports are written whatever the rules say
+    assert json.loads((tmp_path / "layout.sarif").read_text())["version"] == "2.1.0"
+    xml.dom.minidom.parse(str(tmp_path / "layout-junit.xml"))
