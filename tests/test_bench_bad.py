@@ -272,3 +272,8 @@ def test_a_pipe_is_read_like_a_file() -> None:
     done = subprocess.run(command, input=text, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
     assert b"-18.1 %" in done.stdout
+
+
+def test_a_device_without_an_end_is_refused() -> None:
+    with pytest.raises(KitError, match="is a device"):
+        benchfiles.read("/dev/zero")

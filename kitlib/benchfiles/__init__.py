@@ -7,7 +7,9 @@ JSON and CSV files are read whole, up to `LARGEST_WHOLE_BYTES`.
 from __future__ import annotations
 
 import io
+import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -37,6 +39,8 @@ def read(path: str | Path) -> Report:
     """Everything the file at `path` holds. Raises `SourceError` if it cannot be read or holds nothing."""
     try:
         with open(path, "rb") as stream:
+            if stat.S_ISCHR(os.fstat(stream.fileno()).st_mode) and not stream.isatty():
+                raise SourceError(f"{path}: is a device, not a file; give a file with figures")
             reader = read_stream if stream.seekable() else read_unseekable
             return reader(stream, str(path))
     except OSError as problem:
