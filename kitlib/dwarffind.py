@@ -28,10 +28,8 @@ from kitlib.dwarfabbrev import (
     STRUCT_TAGS,
     STRX_BYTES,
     TAG_TYPEDEF,
-    Abbrev,
-    attributes,
     read_abbrev,
-    skip,
+    uleb,
 )
 from kitlib.dwarfindex import DebugInfo, Unit
 from kitlib.dwarfsearch import Positions, find_numbers, find_text, occurrences, string_offsets
@@ -81,7 +79,7 @@ class Finder:
         self._bytes = np.frombuffer(info.sections.info, np.uint8)
         self._ends = np.array([unit.end for unit in info.units], np.int64)
         self._declarations: dict[int, list[tuple[int, bytes, int, int, int]]] = {}
-        self._abbrevs: dict[int, Abbrev | None] = {}
+        self._references: dict[tuple[bytes, int, int], tuple[tuple[int, int], ...] | None] = {}
         self._entries: dict[int, set[int]] = {}
         starts = sorted({unit.abbrev_offset for unit in info.units})
         self._table_ends = dict(pairwise([*starts, len(info.sections.abbrev)]))
@@ -200,30 +198,40 @@ class Finder:
         return found
 
     def _is_plausible(self, unit: Unit, offset: int, shape: _Shape) -> bool:
-        """Whether what follows can be a definition: no mere declaration, references within the unit."""
-        if shape.place not in self._abbrevs:
-            abbrev, _ = read_abbrev(self.info.sections.abbrev, shape.place, unit.address_bytes, unit.version)
-            declares = abbrev is None or (abbrev.tag in STRUCT_TAGS and abbrev.has(AT_DECLARATION))
-            self._abbrevs[shape.place] = None if declares else abbrev
-        abbrev = self._abbrevs[shape.place]
-        if abbrev is None:
+        """Whether what follows can be a definition: no mere declaration, and references within the unit."""
+        references = self._references_of(shape.place, unit)
+        if references is None:
             return False
-        start = offset + len(shape.code)
-        data = bytes(self.info.sections.info[start : min(start + 4096, unit.end)])
-        try:
-            values = attributes(data, 0, abbrev, self.info.order)
-            end = start + skip(data, 0, abbrev, self.info.order)
-        except (IndexError, ValueError):  # what stands here is no such entry
-            return False
-        if end > unit.end:
-            return False
-        for attribute, form, _, _ in abbrev.attrs:
-            value = values[attribute]
-            if form == FORM_REF4 and isinstance(value, int):
-                lowest = end - unit.offset if attribute == AT_SIBLING else unit.first - unit.offset
-                if not lowest <= value < unit.end - unit.offset:
-                    return False
+        start, info = offset + len(shape.code), self.info.sections.info
+        for at, lowest in references:
+            value = int.from_bytes(info[start + at : start + at + 4], self.info.order)
+            if not max(lowest, start - unit.offset if lowest == 0 else 0) < value < unit.end - unit.offset:
+                return False
         return True
+
+    def _references_of(self, place: int, unit: Unit) -> tuple[tuple[int, int], ...] | None:
+        """Where references stand in entries of the declaration at `place`, and above what they must lie.
+
+        That is 10 bytes for a type, a unit's header, and 0 for a sibling: the entry itself. None for a mere
+        declaration (``struct x;``). Most units have the same declarations, so that their bytes are the key.
+        """
+        data = self.info.sections.abbrev
+        _, behind = uleb(data, place)
+        key = data[behind : data.find(b"\0\0", behind + 2)], unit.address_bytes, unit.version
+        if key in self._references:
+            return self._references[key]
+        abbrev, _ = read_abbrev(data, place, unit.address_bytes, unit.version)
+        found: list[tuple[int, int]] = []
+        at = 0
+        for attribute, form, _, width in abbrev.attrs if abbrev is not None else ():
+            if width < 0:
+                break
+            if form == FORM_REF4:
+                found.append((at, 0 if attribute == AT_SIBLING else 10))
+            at += width
+        declares = abbrev is None or (abbrev.tag in STRUCT_TAGS and abbrev.has(AT_DECLARATION))
+        known = self._references[key] = None if declares else tuple(found)
+        return known
 
     def _is_entry(self, unit: Unit, offset: int) -> bool:
         """Whether an entry begins at `offset` at all, by walking the unit."""

@@ -138,7 +138,7 @@ class DebugInfo:
 
     def table(self, unit: Unit) -> dict[int, Abbrev]:
         """Abbreviations of `unit` by code; the last few tables are kept."""
-        key = unit.abbrev_offset, unit.address_bytes, unit.version
+        key = _key(unit)
         known = self._tables.get(key)
         if known is None:
             if len(self._tables) > 32:
@@ -158,12 +158,14 @@ class DebugInfo:
         if known is None:
             data = self.bytes_of(unit)
             code, at = uleb(data, unit.first - unit.offset)
-            decl = self.sections.abbrev
+            table = self._tables.get(_key(unit))
+            abbrev = table.get(code) if table is not None else None
             at_decl = unit.abbrev_offset
-            while True:  # mostly the first one; reading the whole table for it would cost a millisecond
-                abbrev, at_decl = read_abbrev(decl, at_decl, unit.address_bytes, unit.version)
-                if abbrev is None or abbrev.code == code:
+            while abbrev is None:  # reading the whole table for one entry would cost a millisecond
+                abbrev, at_decl = read_abbrev(self.sections.abbrev, at_decl, unit.address_bytes, unit.version)
+                if abbrev is None:
                     break
+                abbrev = abbrev if abbrev.code == code else None
             known = self._tops[unit.offset] = attributes(data, at, abbrev, self.order) if abbrev else {}
         return known
 
@@ -262,6 +264,11 @@ class DebugInfo:
             if own is not None:
                 named[die[0]] = full
         return named
+
+
+def _key(unit: Unit) -> tuple[int, int, int]:
+    """What an abbreviation table depends on: its place, and the sizes of forms."""
+    return unit.abbrev_offset, unit.address_bytes, unit.version
 
 
 def _plan(abbrev: Abbrev, leap: bool) -> tuple[int, bool, int, int, bool, Abbrev]:

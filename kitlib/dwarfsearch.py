@@ -51,23 +51,25 @@ def _membership(numbers: Collection[int]) -> npt.NDArray[np.bool_]:
 
 def find_text(view: memoryview, needle: bytes) -> Iterator[Positions]:
     """Places of `needle`, sorted, a chunk at a time."""
-    step = CHUNK_BYTES * 4
-    for start in range(0, len(view), step):
-        chunk = bytes(view[start : start + step + len(needle) - 1])
-        places = _places(chunk, needle)
+    data = np.frombuffer(view, np.uint8)
+    if len(needle) < 4:
+        for start in range(0, len(view), CHUNK_BYTES):
+            places = _matching(data, np.arange(start, min(start + CHUNK_BYTES, len(view)), dtype=np.int64), needle)
+            if len(places):
+                yield places
+        return
+    for found in find_numbers(view, [int.from_bytes(needle[:4], "little")], "little"):
+        places = _matching(data, found, needle)
         if len(places):
-            yield places + start
+            yield places
 
 
-def _places(chunk: bytes, needle: bytes) -> Positions:
-    if len(needle) > 4:
-        return np.array(list(occurrences(chunk, needle)), np.int64)
-    data = np.frombuffer(chunk, np.uint8)  # short ones occur too often to be collected one by one
-    count = max(len(data) - len(needle) + 1, 0)
-    same = data[:count] == needle[0]
-    for i, byte in enumerate(needle[1:], 1):
-        same &= data[i : count + i] == byte
-    return np.flatnonzero(same)
+def _matching(data: npt.NDArray[np.uint8], places: Positions, needle: bytes) -> Positions:
+    """Those of `places` at which `needle` stands."""
+    places = places[places <= len(data) - len(needle)]
+    for i, byte in enumerate(needle):
+        places = places[data[places + i] == byte]
+    return places
 
 
 def occurrences(data: bytes, needle: bytes) -> Iterator[int]:
