@@ -12,6 +12,7 @@ from itertools import groupby, pairwise
 from kitlib.lines import check_line, leaves
 from kitlib.model import Layout, Member
 from kitlib.tags import WRITTEN_TAGS
+from kitlib.text import visible
 
 FOLD_FROM = 4
 """So many lines that the same blocks fill from end to end are drawn as one row; most of a page-sized member says
@@ -43,7 +44,7 @@ class Block:
     @property
     def name(self) -> str:
         """What is written on the block: the last part of its path, or the label of an unnamed member."""
-        return self.path.rpartition(".")[2] or self.label or self.type
+        return visible(self.path.rpartition(".")[2] or self.label or self.type)
 
     @property
     def key(self) -> str:
@@ -75,11 +76,11 @@ def title_of(member: Member) -> str:
     'count'
     """
     if member.name is not None:
-        return member.name
+        return visible(member.name)
     if member.inner is None:
-        return member.type
+        return visible(member.type)
     held = member.inner.member_names()
-    return f"{member.inner.kind} {{{', '.join(held[:3])}{', …' if len(held) > 3 else ''}}}"
+    return visible(f"{member.inner.kind} {{{', '.join(held[:3])}{', …' if len(held) > 3 else ''}}}")
 
 
 def tag_of(member: Member) -> tuple[str, bool]:

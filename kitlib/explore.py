@@ -28,7 +28,7 @@ class Explorer(anywidget.AnyWidget):  # type: ignore[misc]
     """The widget: a thin view on a `Session`, which holds the state."""
 
     data = traitlets.Dict().tag(sync=True)
-    request = traitlets.Dict().tag(sync=True)
+    request = traitlets.Dict()
     value = traitlets.Dict().tag(sync=True)
 
     def __init__(self, subject: Subject, view: View) -> None:
@@ -37,7 +37,7 @@ class Explorer(anywidget.AnyWidget):  # type: ignore[misc]
         self._esm, self._css = front_end(), styles()
         super().__init__(data=subject_data(subject, view), value=self.session.answer({"op": "show"}))
         self.observe(lambda change: setattr(self, "value", self.session.answer(change["new"])), "request")
-        self.on_msg(self._send_plotly)
+        self.on_msg(self._hear)
 
     @property
     def layout_now(self) -> Layout:
@@ -49,9 +49,12 @@ class Explorer(anywidget.AnyWidget):  # type: ignore[misc]
         """The edits made on screen, as a scenario."""
         return self.session.scenario
 
-    def _send_plotly(self, _widget: object, content: Mapping[str, Any], _buffers: object) -> None:
+    def _hear(self, _widget: object, content: Mapping[str, Any], _buffers: object) -> None:
+        """Answer the front end. Requests come as messages: of values set in quick succession only the last arrives."""
         if content.get("kind") == "plotly":
             self.send({"kind": "plotly"}, [plotly_js()])
+        elif content.get("kind") == "request":
+            self.request = content["request"]
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         first = next(iter(self._subject.variants.values()))

@@ -84,7 +84,7 @@ class Explorer {
     this.data = model.get("data");
     this.state = model.get("value");
     this.view = { ...this.data.view };
-    this.seq = 0;
+    this.seq = this.state.seq; // another view of the same explorer may have asked before
     this.drawn = 0;
     this.page = "tables" in this.data.variants[0];
     this.build();
@@ -97,8 +97,8 @@ class Explorer {
   get variant() { return this.data.variants[this.state.variant]; }
 
   ask(op, more = {}) {
-    this.model.set("request", { op, ...more, seq: ++this.seq });
-    this.model.save_changes();
+    this.seq = Math.max(this.seq, this.model.get("value").seq) + 1;
+    this.model.send({ kind: "request", request: { op, ...more, seq: this.seq } });
   }
 
   build() {
@@ -153,13 +153,13 @@ class Explorer {
 
   receive() {
     const value = this.model.get("value");
+    if (value.file) this.download(value.file);
+    if (value.text) this.offer(value.text);
     if (value.seq < this.seq) return; // a newer request is under way
     const other = value.variant !== this.state.variant, name = this.variant.members[this.view.member]?.name;
     this.state = value;
     if (other) this.view.member = Math.max(this.variant.members.findIndex((m) => m.name === name), 0);
     this.sync();
-    if (value.file) this.download(value.file);
-    if (value.text) this.offer(value.text);
     this.redraw();
   }
 
@@ -184,16 +184,21 @@ class Explorer {
     const at = state.order.indexOf(view.member), tables = variant.tables, row = tables?.members.indexOf(view.member) ?? 0;
     const here = row < 0 ? at : own?.positions[0], [low, high] = row < 0 ? [here, here] : own?.positions ?? [0, 0];
     const previous = at > 0 ? `after ${names[state.order[at - 1]]}` : "first";
-    show(this.position, at, high, `${at + 1} of ${names.length}, ${previous}`, low);
+    const why = row < 0 ? "this page holds no moves of it" : own?.fixed ?? "";
+    show(this.position, at, high, own ? `${at + 1} of ${names.length}, ${previous}${why && `; fixed: ${why}`}` : "no members", low);
+    this.members.select.disabled = !own;
     const kept = tables && row >= 0 ? own.aligns.filter((a) => tables.aligns[row].includes(a)) : own?.aligns ?? [0];
     if (own) own.aligns = kept;
     const none = (a) => (a ? `${a} bytes` : "none asked for");
     const locked = variant.reason !== null || row < 0;
-    show(this.align, kept.indexOf(state.forced[view.member]), locked ? 0 : kept.length - 1, none(state.forced[view.member] ?? 0));
+    const asked = none(state.forced[view.member] ?? 0);
+    show(this.align, kept.indexOf(state.forced[view.member]), locked ? 0 : kept.length - 1,
+      !own ? "no members" : tables && !locked && kept.length < 2 ? `${asked}; fixed: this page holds no others` : asked);
     show(this.structAlign, variant.struct_aligns.indexOf(state.struct_align), variant.reason === null ? variant.struct_aligns.length - 1 : 0,
       `${none(state.struct_align)} (is ${state.align})`);
     show(this.line, sizes.indexOf(view.line), sizes.length - 1, `${view.line} bytes`);
-    show(this.phase, view.phase / this.phaseStep, view.line / this.phaseStep - 1, `starts at byte ${view.phase}`);
+    show(this.phase, view.phase / this.phaseStep, view.line / this.phaseStep - 1,
+      `starts at byte ${view.phase}${this.phaseStep === view.line ? "; fixed: aligned to a line" : ""}`);
     Object.assign(this.buttons.undo, { disabled: !state.undo });
     Object.assign(this.buttons.redo, { disabled: !state.redo });
     this.problem.textContent = state.error ?? (variant.reason ? `Members cannot be moved here: ${variant.reason}.` : state.note ?? "");
@@ -216,7 +221,8 @@ class Explorer {
     if (this.page) parts.push(el("p", { class: "kit-note" }, "This page has no kernel: it holds every layout with one member moved and aligned. " +
       "To chain edits of several members, open the notebook with kitlib lab." + (variant.tables.left_out ? ` Left out here: ${variant.tables.left_out}.` : "")));
     this.tables.replaceChildren(...parts);
-    this.status.textContent = `${now[4][0]}: ${now[4][1]}; ${now[5][0]}: ${now[5][1]}. ${now[0][1]} on ${now[1][1]}.`;
+    const about = now.slice(4).map(([what, text]) => `${what}: ${text}`).join("; ");
+    this.status.textContent = `${about && `${about}. `}${now[0][1]} on ${now[1][1]}.`;
     this.plot.setAttribute("aria-label", `Cache-line map of ${variant.title}. ${this.status.textContent}`);
   }
 

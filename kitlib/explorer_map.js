@@ -46,6 +46,7 @@ function figures(members, size, chosen, lineBytes, phase) {
     ["holes", holes.length ? `${holes.length} (${sum(holes)})` : "none"],
     ["padding at the end", sum(free.filter((g) => g.tag === "padding"))],
   ];
+  if (!chosen) return rows; // no members at all
   if (!own) return [...rows, [`offset of ${chosen}`, "not there"], [`shares a line with ${chosen}`, "–"]];
   const [low, high] = span(own.bit, own.bits, lineBytes, phase);
   const mates = members.filter((m) => {

@@ -3,7 +3,10 @@
 function lookUp(variant, point) {
   const { tables: t, members, start } = variant;
   const m = t.members.indexOf(point.member), state = structuredClone(start);
-  if (m < 0) return state;
+  if (m < 0) {
+    const s = t.struct_aligns.indexOf(point.struct_align), { align, size } = t.unmoved;
+    return Object.assign(state, { size: size[s], align: align[s], struct_align: point.struct_align });
+  }
   const table = t.tables[t.table_of[m][t.aligns[m].indexOf(point.align)]];
   const [low] = members[point.member].positions, step = table.steps, s = t.struct_aligns.indexOf(point.struct_align);
   let at = 0, sizes = [];
@@ -22,7 +25,7 @@ function lookUp(variant, point) {
 }
 
 function home(variant, member) {
-  return { member, position: member, align: variant.start.forced[member], struct_align: variant.start.struct_align };
+  return { member, position: member, align: variant.start.forced[member] ?? 0, struct_align: variant.start.struct_align };
 }
 
 function editsOf(variant, point) {
@@ -100,10 +103,10 @@ export function offline(data) {
       extra: extraOf(own(), shown), seq: request.seq,
     };
   };
-  const held = { data, request: {}, value: answer({ op: "reset", seq: 0 }) }, listeners = [];
+  const held = { data, value: answer({ op: "reset", seq: 0 }) }, listeners = [];
   return {
-    get: (key) => held[key], set: (key, value) => { held[key] = value; },
+    get: (key) => held[key],
     on: (event, call) => { if (event === "change:value") listeners.push(call); },
-    save_changes: () => { held.value = answer(held.request); listeners.forEach((call) => call()); },
+    send: ({ request }) => { held.value = answer(request); listeners.forEach((call) => call()); },
   };
 }

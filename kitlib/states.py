@@ -21,8 +21,9 @@ from kitlib.lines import check_line
 from kitlib.model import Layout, Member
 from kitlib.paholetext import pahole_text
 from kitlib.scenario import Scenario
-from kitlib.statetable import BUDGET, STRUCT_ALIGNS, member_aligns, page_tables, positions
+from kitlib.statetable import BUDGET, STRUCT_ALIGNS, fixed_because, member_aligns, page_tables, positions
 from kitlib.tags import WRITTEN_TAGS
+from kitlib.text import visible
 
 Row = Mapping[str, object]
 Extra = Callable[[Layout], Sequence[Row]]
@@ -142,7 +143,7 @@ def _member_record(index: int, layout: Layout, block: Block) -> dict[str, Any]:
     low, high = positions(layout, index)
     return {
         "name": title_of(member),
-        "named": member.name is not None,
+        "named": _called(layout, index) == member.name == title_of(member),
         "bits": member.bit_size,
         "tag": block.tag,
         "inside": block.inside,
@@ -151,9 +152,16 @@ def _member_record(index: int, layout: Layout, block: Block) -> dict[str, Any]:
         "natural": 1 if member.packed or layout.packed else member.natural_align,
         "aligns": member_aligns(member),
         "positions": [low, high],
+        "fixed": fixed_because(layout, index),
         "hover": hover_parts(block),
         "declaration": declaration_rows(member),
     }
+
+
+def _called(layout: Layout, index: int) -> str:
+    """What edits call the member at `index`: its name, or its number if that is not clear."""
+    name = layout.members[index].name
+    return name if name is not None and layout.index(name) == index else f"#{index}"
 
 
 def declaration_rows(member: Member, depth: int = 1, base: int = 0) -> list[list[Any]]:
@@ -272,7 +280,7 @@ class Session:
         before = self.subject.before or self.base
         return state_record(shown.layout, shown.order, before) | {
             "variant": self._variant,
-            "edits": [str(edit) for edit, _ in self._done],
+            "edits": [visible(str(edit)) for edit, _ in self._done],
             "undo": bool(self._done),
             "redo": bool(self._undone),
             "extra": extra_record(self.subject.extra, shown.layout),
@@ -299,9 +307,9 @@ class Session:
         edits: list[Edit] = []
         target, align = request.get("position"), request.get("align")
         if align is not None and int(align) != member.forced_align:
-            edits.append(Align(member.name or f"#{at}", int(align)))
+            edits.append(Align(_called(place.layout, at), int(align)))
         if target is not None and int(target) != at:
-            edits.append(Move(member.name or f"#{at}", index=int(target)))
+            edits.append(Move(_called(place.layout, at), index=int(target)))
         return edits
 
     def _choose(self, index: int) -> str:
@@ -342,9 +350,11 @@ def _applied(edit: Edit, place: _Place) -> _Place:
 def page_data(subject: Subject, view: View) -> dict[str, Any]:
     """`subject_data`, and for every variant the tables that stand in for a kernel."""
     data = subject_data(subject, view)
+    members = next(iter(subject.variants.values())).members
+    shown = title_of(members[data["view"]["member"]]) if members else None
     budget = min(BUDGET, ALL_VARIANTS_BUDGET // len(subject.variants))
     for record, layout in zip(data["variants"], subject.variants.values(), strict=True):
-        record["tables"] = page_tables(layout, budget)
+        record["tables"] = page_tables(layout, budget, shown)
         record["extras"] = _extras(subject.extra, layout, record["tables"]["members"])
         record["base"] = layout_to_dict(layout)
     return data
@@ -370,7 +380,7 @@ def _extras(extra: Extra | None, layout: Layout, chosen: Sequence[int]) -> dict[
         low, high = positions(layout, index)
         if (len(moves) + 1) * (high - low + 1) > EXTRA_STATES or low == high:
             continue
-        name = layout.members[index].name or f"#{index}"
+        name = _called(layout, index)
         moves[index] = [
             start if position == index else number(Move(name, index=position).apply(layout))
             for position in range(low, high + 1)

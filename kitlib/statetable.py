@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from dataclasses import replace as _with
 from typing import Any
 
-from kitlib.blocks import tag_of
+from kitlib.blocks import tag_of, title_of
 from kitlib.model import Layout, Member
 from kitlib.place import align_up, member_align, next_bit, place, rules_of
 from kitlib.tags import WRITTEN_TAGS
@@ -44,6 +44,18 @@ def positions(layout: Layout, index: int) -> tuple[int, int]:
     if not layout.replaceable or layout.kind == "union" or index > last:
         return index, index
     return 0, last
+
+
+def fixed_because(layout: Layout, index: int) -> str:
+    """Why member `index` has but one position; empty if it has more, or if ``layout.reason`` says it already."""
+    low, high = positions(layout, index)
+    if low < high or not layout.replaceable:
+        return ""
+    if layout.kind == "union":
+        return "the arms of a union all start at byte 0"
+    if index > last_position(layout):
+        return "a flexible array stays last"
+    return "there is no other place"
 
 
 def walk(layout: Layout, index: int, align: int) -> Iterator[Step]:
@@ -89,7 +101,7 @@ def sizes(layout: Layout, index: int, align: int, struct_aligns: Sequence[int]) 
     return [max(own, forced) for forced in struct_aligns]
 
 
-def page_tables(layout: Layout, budget: int = BUDGET) -> dict[str, Any]:
+def page_tables(layout: Layout, budget: int = BUDGET, wanted: str | None = None) -> dict[str, Any]:
     """What a page needs to answer for `layout` without a kernel; plain values for JSON.
 
     ``members``: numbers of the members that can be chosen. ``aligns``: alignments in bytes for each of them.
@@ -99,16 +111,17 @@ def page_tables(layout: Layout, budget: int = BUDGET) -> dict[str, Any]:
     is -1 for the one that moves, otherwise its number less the position plus the number of members: written like
     this, one step looks like the next and compresses well. ``table_of[m][a]`` is the table of member
     ``members[m]`` at ``aligns[m][a]``.
-    ``left_out`` says in words what did not fit into `budget` states.
+    ``unmoved`` has alignment and size of the unedited struct for each of ``struct_aligns``. ``left_out`` says in
+    words what did not fit into `budget` states; moves of the member with the title `wanted` always do.
     """
     struct_aligns = sorted({*STRUCT_ALIGNS, layout.forced_align})
-    chosen, wanted, left_out = _choices(layout, budget)
+    chosen, aligns, left_out = _choices(layout, budget, wanted)
     tables: list[dict[str, Any]] = []
     table_of: list[list[int]] = []
     for index in chosen:
         known: dict[tuple[int, int], int] = {}
         row = []
-        for align in wanted[index]:
+        for align in aligns[index]:
             key = _effect(layout, index, align)
             if key not in known:
                 known[key] = len(tables)
@@ -117,12 +130,21 @@ def page_tables(layout: Layout, budget: int = BUDGET) -> dict[str, Any]:
         table_of.append(row)
     return {
         "members": chosen,
-        "aligns": [wanted[i] for i in chosen],
+        "aligns": [aligns[i] for i in chosen],
         "struct_aligns": struct_aligns,
         "tables": tables,
         "table_of": table_of,
+        "unmoved": _unmoved(layout, struct_aligns),
         "left_out": left_out,
     }
+
+
+def _unmoved(layout: Layout, struct_aligns: Sequence[int]) -> dict[str, list[int]]:
+    if not layout.replaceable:
+        return {"align": [layout.align] * len(struct_aligns), "size": [layout.size] * len(struct_aligns)}
+    rules = rules_of(layout)
+    placed = [place(layout.members, layout.kind, _with(rules, forced_align=forced)) for forced in struct_aligns]
+    return {"align": [align for _, _, align in placed], "size": [size for _, size, _ in placed]}
 
 
 def _table(layout: Layout, index: int, align: int, struct_aligns: Sequence[int]) -> dict[str, Any]:
@@ -155,7 +177,7 @@ def member_aligns(member: Member) -> list[int]:
     return sorted({*ALIGNS, member.forced_align})
 
 
-def _choices(layout: Layout, budget: int) -> tuple[list[int], dict[int, list[int]], str]:
+def _choices(layout: Layout, budget: int, asked: str | None) -> tuple[list[int], dict[int, list[int]], str]:
     count = len(layout.members)
     if not layout.replaceable:
         return list(range(count)), {i: [m.forced_align] for i, m in enumerate(layout.members)}, ""
@@ -165,6 +187,7 @@ def _choices(layout: Layout, budget: int) -> tuple[list[int], dict[int, list[int
     for wanted, note in ((every, ""), (few, "alignments other than 64"), (own, "other alignments")):
         if sum(len(a) for a in wanted.values()) * count <= budget:
             return list(range(count)), wanted, note
-    hot = sorted(range(count), key=lambda i: tag_of(layout.members[i])[0] not in WRITTEN_TAGS)
+    titles = [title_of(m) for m in layout.members]
+    hot = sorted(range(count), key=lambda i: (titles[i] != asked, tag_of(layout.members[i])[0] not in WRITTEN_TAGS))
     keep = sorted(hot[: max(budget // count, 1)])
     return keep, own, f"other alignments, and moves of {count - len(keep)} members (kept: what is written to first)"

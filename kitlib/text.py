@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
+
+# C0 and C1 controls but for white space; marks and overrides of writing direction (Unicode UAX #9).
+_UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, right: str = "") -> str:
@@ -34,6 +38,15 @@ def printable(value: object) -> str:
         return ""
     text = str(value)
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def visible(text: str) -> str:
+    """`text` for a page or figure: controls and marks that would turn round the text beside them are shown escaped.
+
+    >>> visible("a\\u202eb")
+    'a\\\\u202eb'
+    """
+    return _UNSEEN.sub(lambda match: repr(match[0])[1:-1], text)
 
 
 def count(number: int, what: str, plural: str | None = None) -> str:

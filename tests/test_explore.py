@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,16 +14,18 @@ from hypothesis import strategies as st
 from kitlib.edit import Align, AlignStruct, Move, apply
 from kitlib.errors import KitError, NotFound, PlacementError
 from kitlib.explore import explore
+from kitlib.figures.layout import cacheline_map
 from kitlib.model import Layout, Member
 from kitlib.page import EXPLORER_TYPE
 from kitlib.place import align_up
 from kitlib.scenario import Scenario
 from kitlib.shorthand import make_layout
 from kitlib.sources import open_source
-from kitlib.states import Session, Subject, View, declaration_rows, page_data, subject_data
-from kitlib.statetable import page_tables, positions, sizes, walk
+from kitlib.states import Session, Subject, View, declaration_rows, page_data, subject_data, variant_record
+from kitlib.statetable import fixed_because, page_tables, positions, sizes, walk
 
 RING = "lock=spinlock_t:4 head:8 mode:1 name:56 refs=atomic_t:4 tail:8"
+BASE = make_layout(RING, "ring")
 
 
 def session(text: str = RING, **more: Any) -> Session:
@@ -233,3 +236,45 @@ def test_nested_declarations_are_spelled_out() -> None:
         [2, "unsigned int y;", 32],
         [1, "};", 0],
     ]
+
+
+def test_a_page_knows_the_struct_alignments_of_what_it_cannot_move() -> None:
+    empty = Layout("empty", "struct", 0, 1, ())
+    assert page_tables(empty)["unmoved"] == {"align": [1, 64, 128], "size": [0, 0, 0]}
+    many = make_layout(" ".join(f"m{i}:8" for i in range(20)), "many")
+    assert page_tables(many)["unmoved"] == {"align": [8, 64, 128], "size": [160, 192, 256]}
+    fixed = replace(many, reason="of a test")
+    assert page_tables(fixed)["unmoved"] == {"align": [8] * 3, "size": [160] * 3}
+
+
+def test_the_member_asked_for_is_kept_however_small_the_budget() -> None:
+    many = make_layout(" ".join(f"m{i}:8" for i in range(20)) + " lock=spinlock_t:4", "many")
+    assert page_tables(many, budget=30)["members"] == [20]
+    assert page_tables(many, budget=30, wanted="m7")["members"] == [7]
+
+
+def test_a_member_that_cannot_be_moved_says_why() -> None:
+    arms = (Member("a", "long int", 0, 64, 8), Member("b", "int", 0, 32, 4))
+    assert "all start at byte 0" in fixed_because(Layout("u", "union", 8, 8, arms), 0)
+    flexible = Layout("f", "struct", 8, 8, (arms[0], Member("data", "long int[]", 64, 0, 8, count=0)))
+    assert fixed_because(flexible, 1) == "a flexible array stays last"
+    assert fixed_because(flexible, 0) == "there is no other place"
+    two = make_layout("a:8 b:8")
+    assert fixed_because(two, 0) == fixed_because(replace(two, reason="x"), 0) == ""
+
+
+def test_members_of_one_name_are_edited_by_their_number() -> None:
+    twins = replace(BASE, members=tuple(replace(m, name="twin") for m in BASE.members))
+    got = Session(Subject({"x": twins})).answer({"op": "edit", "member": 2, "position": 0, "commit": True})
+    assert got["order"][0] == 2
+    assert got["edits"] == ["move #2 to position 0"]
+    assert [m["named"] for m in variant_record("x", twins, twins)["members"][:3]] == [True, False, False]
+
+
+def test_marks_that_turn_text_round_are_shown_escaped() -> None:
+    bad = replace(BASE, members=(replace(BASE.members[0], name="a\u202eb\x1b"), *BASE.members[1:]))
+    record = variant_record("x", bad, bad)["members"][0]
+    assert (record["name"], record["named"]) == ("a\\u202eb\\x1b", False)
+    assert "\u202e" not in str(record["hover"]) + cacheline_map(bad).to_json()
+    got = Session(Subject({"x": bad})).answer({"op": "edit", "member": 0, "position": 1, "commit": True})
+    assert got["edits"] == ["move a\\u202eb\\x1b to position 1"]

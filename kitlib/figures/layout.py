@@ -12,6 +12,7 @@ from kitlib.blocks import FOLD_FROM, Block, Piece, blocks, fold, map_rows, moved
 from kitlib.figures.style import ACCENT, GHOST, GREY, INK, PLOTLY, TAGS, badge, figure, safe
 from kitlib.lines import LINE_SIZES, n_lines
 from kitlib.model import Layout
+from kitlib.text import visible
 
 ROW_PX = 42
 BAR = 0.86
@@ -204,7 +205,7 @@ class _Drawing:
 
 def _top(block: Block) -> str:
     """Title of the struct's own member that `block` is, or is part of."""
-    return block.path.partition(".")[0] or block.label
+    return visible(block.path.partition(".")[0]) or block.label
 
 
 def bar_style(tag: str) -> dict[str, Any]:
@@ -284,6 +285,7 @@ def _frame(title: str, alt: str) -> go.Figure:
         margin={"l": 110, "r": 16, "t": 92, "b": 72},
         legend={"orientation": "h", "yref": "container", "y": 0.0, "yanchor": "bottom", "x": 0},
         hovermode="closest",
+        showlegend=True,
         title={"yref": "container", "y": 1, "yanchor": "top", "pad": {"t": 14}},
     )
     return badge(fig, "exact", above=30)

@@ -18,6 +18,8 @@ import plotly.graph_objects as go
 import plotly.io
 import plotly.offline
 
+from kitlib.text import visible
+
 FigureKind = Literal["exact", "model", "measured"]
 
 PLOTLY: dict[str, Any] = {
@@ -103,7 +105,7 @@ def safe(text: object) -> str:
     >>> safe("<a href=x>")
     '&lt;a href=x&gt;'
     """
-    return escape(str(text), quote=False)
+    return escape(visible(str(text)), quote=False)
 
 
 def template() -> go.layout.Template:

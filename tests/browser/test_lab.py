@@ -33,19 +33,20 @@ pytestmark = pytest.mark.timeout(240)
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A JupyterLab as `kitlib lab` starts it, on a notebook of one cell; gives the address with its token."""
+    """A JupyterLab as `kitlib lab` starts it, on notebooks of one and two cells; gives the address with its token."""
     folder = tmp_path_factory.mktemp("lab")
-    nb = nbformat.v4.new_notebook(
-        cells=[nbformat.v4.new_code_cell(CELL)],
-        metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
-    )
-    nbformat.write(nb, str(folder / "one.ipynb"))
+    for name, cells in (("one", (CELL,)), ("two", (CELL, "x"))):
+        nb = nbformat.v4.new_notebook(
+            cells=[nbformat.v4.new_code_cell(code) for code in cells],
+            metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
+        )
+        nbformat.write(nb, str(folder / f"{name}.ipynb"))
     settings = folder / "settings"
     settings.mkdir()
     (settings / "overrides.json").write_text(SETTINGS)
     log = folder / "log"
     command = lab_command([folder / "one.ipynb"], 18731, True)
-    command += ["--expose-app-in-browser", "--allow-root", f"--LabApp.app_settings_dir={settings}"]
+    command += ["--expose-app-in-browser", f"--LabApp.app_settings_dir={settings}"]
     private = {"JUPYTER_CONFIG_DIR": str(folder / "config"), "JUPYTER_RUNTIME_DIR": str(folder / "run")}
     private |= {"JUPYTERLAB_WORKSPACES_DIR": str(folder / "spaces"), "JUPYTERLAB_SETTINGS_DIR": str(folder / "user")}
     private |= {"IPYTHONDIR": str(folder / "ipython"), "JUPYTER_PLATFORM_DIRS": "1"}
@@ -138,6 +139,33 @@ def test_a_slider_moved_by_keyboard_changes_the_figure(browser: Any, lab: str) -
     assert complaints == []
     assert outside == []
     context.close()
+
+
+def test_two_views_of_one_explorer_follow_each_other(browser: Any, lab: str) -> None:
+    """The second view is also what a reader has who opened the notebook again while its kernel ran."""
+    page = browser.new_context(viewport={"width": 1280, "height": 1400}).new_page()
+    page.goto(lab.replace("one.ipynb", "two.ipynb") + "&reset", timeout=90_000)
+    page.wait_for_function("() => Boolean(window.jupyterapp?.shell?.currentWidget?.sessionContext)", timeout=90_000)
+    assert page.evaluate(READY)
+    page.evaluate("void window.jupyterapp.commands.execute('notebook:run-all-cells')")
+    page.wait_for_function("() => document.querySelectorAll('.kit-explorer[data-draws]').length === 2", timeout=90_000)
+    both = page.locator(".kit-explorer")
+
+    def positions() -> list[str]:
+        page.wait_for_timeout(500)
+        return [text.split(",")[0] for text in both.locator("label:has([name=position]) output").all_inner_texts()]
+
+    both.nth(0).locator("[name=position]").focus()
+    for _ in range(2):
+        page.keyboard.press("ArrowLeft")  # in quick succession: two edits all the same
+    assert positions() == ["2 of 5", "2 of 5"]
+    both.nth(1).locator("[name=undo]").press("Enter")
+    assert positions() == ["3 of 5", "3 of 5"]
+    both.nth(0).locator("[name=undo]").press("Space")
+    assert positions() == ["4 of 5", "4 of 5"]
+    both.nth(1).locator("[name=position]").press("Home")
+    assert positions() == ["1 of 5", "1 of 5"]
+    page.context.close()
 
 
 def test_the_command_line_asks_for_no_open_door() -> None:

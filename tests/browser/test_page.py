@@ -202,6 +202,59 @@ def test_nothing_is_wider_than_a_phone(watched: Any, ring_page: Path) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") == 400
 
 
+def output(page: Any, name: str) -> str:
+    return str(page.inner_text(f"label:has([name={name}]) output"))
+
+
+def test_odd_structs_can_be_shown_and_disabled_controls_say_why(watched: Any, make_page: Callable[..., Path]) -> None:
+    setup = (
+        "from dataclasses import replace\nfrom kitlib import explore, make_layout\nfrom kitlib.model import Layout\n"
+        "from kitlib.model import Member\none = make_layout('a:8 b:8', 's')"
+    )
+    empty = "explore(Layout('e', 'struct', 0, 1, ()))"
+    page = watched.open(make_page("empty", "# E", setup, empty))
+    assert output(page, "position") == "no members"
+    press(page, "struct_align", "End")
+    assert "struct alignment" in page.inner_text(".kit-controls")
+    assert output(page, "struct_align") == "128 bytes (is 128)"
+    assert page.inner_text(".kit-status") == "0 bytes on 0 lines of 64 bytes."
+    page.click("[name=copy]")
+    union = "explore(Layout('u', 'union', 8, 8, (Member('a', 'long int', 0, 64, 8), Member('b', 'int', 0, 32, 4))))"
+    page = watched.open(make_page("union", "# U", setup, union))
+    assert "fixed: the arms of a union all start at byte 0" in output(page, "position")
+    page = watched.open(make_page("stuck", "# S", setup, "explore(replace(one, reason='b is odd'))"))
+    assert page.inner_text(".kit-problem") == "Members cannot be moved here: b is odd."
+    assert page.is_disabled("[name=position]")
+    assert page.is_disabled("[name=struct_align]")
+    assert watched.complaints == []
+
+
+def test_a_struct_too_large_for_all_moves_still_aligns(watched: Any, make_page: Callable[..., Path]) -> None:
+    code = "explore(make_layout(' '.join(f'm{i}:8' for i in range(300)), 's'), member='m150')"
+    page = watched.open(make_page("many", "# M", "from kitlib import explore, make_layout", code))
+    press(page, "position", "ArrowLeft")
+    assert output(page, "position") == "150 of 300, after m148"
+    page.select_option("[name=member]", label="m299")
+    assert output(page, "position").endswith("fixed: this page holds no moves of it")
+    press(page, "struct_align", "End")
+    assert output(page, "struct_align") == "128 bytes (is 128)"
+    assert "2432 bytes" in page.inner_text(".kit-tables")
+
+
+def test_a_dark_page_prints_dark_text_on_white(watched: Any, ring_page: Path) -> None:
+    page = watched.open(ring_page)
+    page.click("#kit-theme")
+    page.click("#kit-theme")
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    page.emulate_media(media="print")
+    colours = page.evaluate("""() => [document.body, ...document.querySelectorAll(".kit-plot svg text")].map((node) => {
+        const style = getComputedStyle(node); return node === document.body ? style.color : style.fill; })""")
+    assert len(colours) > 20
+    assert set(colours) == {"rgb(27, 30, 36)", "rgb(22, 24, 29)"}
+    assert page.locator(".kit-buttons").evaluate("(node) => getComputedStyle(node).display") == "none"
+    assert page.locator(".kit-explorer .kit-scroll").evaluate("(n) => getComputedStyle(n).overflowX") == "visible"
+
+
 def test_names_from_a_file_are_text_everywhere(watched: Any, make_page: Callable[..., Path]) -> None:
     path = make_page(
         "hostile",
@@ -258,7 +311,7 @@ def test_a_page_answers_as_a_kernel_does(browser: Any, name: str) -> None:
             continue
         here = page.evaluate(
             """(request) => { const model = kitOffline(structuredClone(kitData));
-                 model.set("request", {...request, seq: 1}); model.save_changes(); return model.get("value"); }""",
+                 model.send({ kind: "request", request: {...request, seq: 1} }); return model.get("value"); }""",
             request,
         )
         there = Session(Subject({"x": layout})).answer({**request, "seq": 1})

@@ -114,8 +114,7 @@ def test_two_quick_switches_ask_for_both(browser: Any) -> None:
         """([data, value]) => {
              globalThis.Plotly = { react: async () => {}, purge() {} };
              const asked = [], held = { data, value };
-             const model = { get: (k) => held[k], set: (k, v) => { held[k] = v; }, on() {}, send() {},
-                             save_changes: () => asked.push(held.request) };
+             const model = { get: (k) => held[k], on() {}, send: ({ request }) => asked.push(request) };
              const root = document.createElement("div");
              document.body.append(root);
              new kitExplorer(model, root);
