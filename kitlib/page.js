@@ -4,6 +4,32 @@
 const unpack = (node) => Uint8Array.from(atob(node.textContent), (char) => char.charCodeAt(0));
 const inkOf = (node) => getComputedStyle(node).color;
 
+const SLIDER_PX = 80; // what Plotly's own slider takes below a plot
+
+function figureSliders(library, plot, layout) {
+  // Plotly's sliders answer to the mouse only: here each becomes an input that takes the arrow keys too.
+  const sliders = layout.sliders ?? [];
+  delete layout.sliders;
+  if (!sliders.length) return;
+  layout.height -= SLIDER_PX * sliders.length;
+  layout.margin.b -= SLIDER_PX * sliders.length;
+  plot.style.height = `${layout.height}px`;
+  plot.parentElement.after(...sliders.map(({ steps, active, currentvalue }) => {
+    const says = el("output", {}, steps[active].label);
+    const input = el("input", { type: "range", min: 0, max: steps.length - 1, step: 1 });
+    input.value = active;
+    const tell = () => { says.textContent = steps[input.value].label; input.setAttribute("aria-valuetext", says.textContent); };
+    tell();
+    input.addEventListener("input", async () => {
+      tell();
+      const { method, args } = steps[input.value];
+      await library[method](plot, ...structuredClone(args));
+      plot.dataset.step = `${Number(plot.dataset.step ?? 0) + 1}`;
+    });
+    return el("label", { class: "kit-figure-slider" }, el("span", {}, currentvalue.prefix), input, says);
+  }));
+}
+
 async function drawFigures(library) {
   for (const figure of document.querySelectorAll(".kit-figure")) {
     const plot = figure.querySelector(".kit-plot");
@@ -11,6 +37,7 @@ async function drawFigures(library) {
     const text = carried.type === "application/json" ? carried.textContent : await inflate(unpack(carried));
     const { data, layout, config } = JSON.parse(text);
     layout.font = { ...layout.font, color: inkOf(plot) };
+    figureSliders(library, plot, layout);
     await library.newPlot(plot, data, layout, config);
     plot.dataset.drawn = "1";
     await new Promise((next) => setTimeout(next)); // let the browser show it before the next one

@@ -6,11 +6,13 @@ robot (Platinum 9242, nr_task 30 % of 192 CPUs): UnixBench syscall, before and a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace as _with
 
 from kitlib.access import load_profile
 from kitlib.cost import Model
+from kitlib.lines import mates
 from kitlib.machine import load_machine
 from kitlib.model import Layout
 
@@ -27,6 +29,8 @@ VARIANTS: tuple[tuple[str, str, float], ...] = (
     ("128-byte pairs, all members of the paths", "unixbench_syscall", 1.0),
 )
 """Label, access profile and pair weight."""
+COUNT = "f_count"
+"""The member the patch moved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +62,28 @@ def published_rows(before: Layout, after: Layout) -> tuple[PublishedRow, ...]:
             predicted.append(100 * (times[0] / times[1] - 1))
         rows.append(PublishedRow(label, name, cpus, 100 * (second / first - 1), tuple(predicted), machine.doubts))
     return tuple(rows)
+
+
+def published_words(rows: Sequence[PublishedRow], before: Layout, after: Layout) -> str:
+    """What the rows say: how far each variant of the model gets, and which members left the count's line."""
+    ranges = [_range([row.predicted_pct[i] for row in rows]) for i in range(len(VARIANTS))]
+    freed = sorted(_used_beside_count(before) - _used_beside_count(after))
+    who = f"of which {' and '.join(freed)} left the 64-byte line of {COUNT}" if freed else f"none left {COUNT}'s line"
+    return (
+        f"Measured: {_range([row.measured_pct for row in rows])}. With 64-byte lines and the two members the patch "
+        f"names the model predicts {ranges[0]}, and with 128-byte pairs {ranges[2]}. With all members that the paths "
+        f"use, {who}, it predicts {ranges[1]} and {ranges[3]}. One model for three machines gives the direction and "
+        "the order of magnitude; it does not tell the machines apart."
+    )
+
+
+def _range(values: Sequence[float]) -> str:
+    low, high = (f"{value:+.0f}" for value in (min(values), max(values)))
+    low, high = (("0" if text in ("+0", "-0") else text) for text in (low, high))
+    return f"{low} %" if low == high else f"{low} to {high} %"
+
+
+def _used_beside_count(layout: Layout) -> set[str]:
+    """Members that the benchmark's paths use and that share a 64-byte line with the count."""
+    used = {access.member for path in load_profile(VARIANTS[1][1]).paths for access in path.accesses}
+    return used & {leaf.path for leaf in mates(layout, COUNT, 64)}

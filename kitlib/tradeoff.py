@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 GRID = 61
+COARSE = 21
+"""Steps of a map of which only the workload's point and the break-even are wanted."""
+LEAST_SHARE = 1e-5
+"""Share of shared runs from which on the break-even is looked for."""
 NOTHING_NS = 0.01
 """Differences below this many ns a run are called no difference: far below what any number here is good for."""
 
@@ -67,12 +71,56 @@ def trade_off(
     return _map(pair, profile, cpus or profile.workload.cpus, points)
 
 
+def trade_offs(
+    before: Layout,
+    after: Layout,
+    profile: Profile,
+    machine: Machine,
+    *,
+    cpus: Sequence[int],
+    works: Sequence[float],
+    points: int = GRID,
+) -> tuple[tuple[TradeOff, ...], ...]:
+    """`trade_off` for every amount of work (ns between two runs) and number of CPUs, solved as one array."""
+    import numpy as np
+
+    pair = Model(before, profile, machine), Model(after, profile, machine)
+    n, work = np.asarray(cpus)[None, :, None], np.asarray(works)[:, None, None]
+    waits = [np.asarray(m.shared(n, work, _steps(points)).ns) for m in pair]
+    return tuple(
+        tuple(_mapped(pair, profile, int(cpus[k]), points, [side[i, k] for side in waits]) for k in range(len(cpus)))
+        for i in range(len(works))
+    )
+
+
 def _map(pair: tuple[Model, Model], profile: Profile, cpus: int, points: int) -> TradeOff:
     import numpy as np
 
+    waits = [np.asarray(m.shared(cpus, profile.workload.work_ns, _steps(points)).ns) for m in pair]
+    return _mapped(pair, profile, cpus, points, waits)
+
+
+def _fine(points: int) -> Floats:
+    """Shares at which the break-even is looked for: it often lies far below the first step of the map."""
+    import numpy as np
+
+    return np.concatenate([[0.0], np.geomspace(LEAST_SHARE, 1, 2 * points // 3)])
+
+
+def _steps(points: int) -> Floats:
+    """Shares at which the shared mode is solved: those of the map, then those of `_fine`."""
+    import numpy as np
+
+    return np.asarray(np.maximum(np.concatenate([np.linspace(0, 1, points), _fine(points)]), LEAST_SHARE))
+
+
+def _mapped(pair: tuple[Model, Model], profile: Profile, cpus: int, points: int, waits: Sequence[Floats]) -> TradeOff:
+    """The map from the shared cost of both sides at `_steps`."""
+    import numpy as np
+
     use = profile.workload
-    shared, cold = np.linspace(0, 1, points), np.linspace(0, 1, points)
-    gain = [np.asarray(m.shared(cpus, use.work_ns, np.maximum(shared, 1e-3)).ns) for m in pair]
+    shared, cold, fine = np.linspace(0, 1, points), np.linspace(0, 1, points), _fine(points)
+    gain, gain_fine = [w[:points] for w in waits], [w[points:] for w in waits]
     part = np.asarray([m.traffic.shares for m in pair])
     colds = [float(m.cold() @ p) for m, p in zip(pair, part, strict=True)]
     hots = [float(m.hot() @ p) for m, p in zip(pair, part, strict=True)]
@@ -80,12 +128,14 @@ def _map(pair: tuple[Model, Model], profile: Profile, cpus: int, points: int) ->
     def total(i: int, s: Floats, c: Floats, at: Floats) -> Floats:
         return np.asarray(s * at + (1 - s) * (c * colds[i] + (1 - c) * hots[i]))
 
-    s, c = shared[None, :], cold[:, None]
-    delta = total(1, s, c, gain[1]) - total(0, s, c, gain[0])
-    here = [float(np.interp(use.shared, shared, g)) for g in gain]
-    at = [float(total(i, np.asarray(use.shared), np.asarray(use.cold), np.asarray(here[i]))) for i in range(2)]
-    lines = np.asarray([_crossing(shared, row) for row in delta])
-    return TradeOff(shared, cold, delta, lines, cpus, (use.shared, use.cold), at[1] - at[0], at[0])
+    def delta(s: Floats, at: Sequence[Floats]) -> Floats:
+        return total(1, s, cold[:, None], at[1]) - total(0, s, cold[:, None], at[0])
+
+    here = [np.asarray(np.interp(use.shared, shared, g)) for g in gain]
+    at = [float(total(i, np.asarray(use.shared), np.asarray(use.cold), here[i])) for i in range(2)]
+    lines = np.asarray([_crossing(fine, row) for row in delta(fine[None, :], gain_fine)])
+    surface = delta(shared[None, :], gain)
+    return TradeOff(shared, cold, surface, lines, cpus, (use.shared, use.cold), at[1] - at[0], at[0])
 
 
 def _crossing(shared: Floats, row: Floats) -> float:
@@ -101,59 +151,79 @@ def _crossing(shared: Floats, row: Floats) -> float:
     return float(shared[i] + (shared[i + 1] - shared[i]) * row[i] / (row[i] - row[i + 1]))
 
 
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """A number to vary: its two values, and the map that a value gives."""
+
+    name: str
+    about: str
+    ends: tuple[float, float]
+    certainty: str
+    run: Callable[[float], TradeOff]
+
+    def doubt(self) -> Doubt:
+        results = [self.run(value) for value in self.ends]
+        breaks = [_at_cold(r) for r in results]
+        return Doubt(self.name, self.about, *self.ends, self.certainty, *(r.point_ns for r in results), *breaks)
+
+
 def sensitivity(
     before: Layout, after: Layout, profile: Profile, machine: Machine, *, cpus: int | None = None
 ) -> tuple[Doubt, ...]:
-    """Vary every number of the machine over its own range, the workload's work and CPUs by a factor of two, and
-    leave out the unconfirmed accesses; largest effect first."""
+    """Vary every number of the machine over its own range, and the workload's work and CPUs by a factor of two;
+    largest effect first."""
     n = cpus or profile.workload.cpus
     pair = Model(before, profile, machine), Model(after, profile, machine)
-    found: list[Doubt] = []
+    trials = [*_machine_trials(pair, profile, n), _pair_trial(before, after, profile, machine, n)]
+    trials += _workload_trials(pair, profile, n)
+    return tuple(sorted((t.doubt() for t in trials), key=lambda d: -abs(d.delta_high_ns - d.delta_low_ns)))
 
-    def add(name: str, about: str, ends: Sequence[float], certainty: str, run: Callable[[float], TradeOff]) -> None:
-        results = [run(value) for value in ends]
-        breaks = [_at_cold(r) for r in results]
-        found.append(Doubt(name, about, ends[0], ends[1], certainty, *(r.point_ns for r in results), *breaks))
 
+def _machine_trials(pair: tuple[Model, Model], profile: Profile, n: int) -> list[_Trial]:
+    machine = pair[0].machine
+    found = []
     for key, number in machine.numbers.items():
         if key.endswith("_bytes") or key in ("l1_ns", "l2_ns", "l3_ns", "pair_weight") or number.low == number.high:
             continue
-        ends = [min(max(v, KINDS[key].low), KINDS[key].high) for v in (number.low, number.high)]
+        low, high = (min(max(v, KINDS[key].low), KINDS[key].high) for v in (number.low, number.high))
 
         def vary(value: float, key: str = key) -> TradeOff:
             trial = machine.with_values(**{key: value})
-            return _map((pair[0].on(trial), pair[1].on(trial)), profile, n, 21)
+            return _map((pair[0].on(trial), pair[1].on(trial)), profile, n, COARSE)
 
-        add(key, KINDS[key].about, ends, number.certainty, vary)
+        found.append(_Trial(key, KINDS[key].about, (low, high), number.certainty, vary))
+    return found
+
+
+def _pair_trial(before: Layout, after: Layout, profile: Profile, machine: Machine, n: int) -> _Trial:
     weight = machine.numbers["pair_weight"]
 
-    def pairs(value: float) -> TradeOff:
+    def vary(value: float) -> TradeOff:
         models = (Model(before, profile, machine, pair_weight=value), Model(after, profile, machine, pair_weight=value))
-        return _map(models, profile, n, 21)
+        return _map(models, profile, n, COARSE)
 
-    add(
-        "pair_weight",
-        KINDS["pair_weight"].about,
-        (max(weight.low, 0.0), min(weight.high, 1.0)),
-        weight.certainty,
-        pairs,
-    )
+    ends = max(weight.low, 0.0), min(weight.high, 1.0)
+    return _Trial("pair_weight", KINDS["pair_weight"].about, ends, weight.certainty, vary)
+
+
+def _workload_trials(pair: tuple[Model, Model], profile: Profile, n: int) -> list[_Trial]:
     work = profile.workload.work_ns
-    add(
-        "work_ns",
-        "other work between two path runs",
-        (work / 2, work * 2),
-        "assumed",
-        lambda v: _map(pair, profile.with_workload(work_ns=v), n, 21),
-    )
-    add(
-        "cpus",
-        "CPUs that share the object",
-        (max(n // 2, 2), n * 2),
-        "assumed",
-        lambda v: _map(pair, profile, int(v), 21),
-    )
-    return tuple(sorted(found, key=lambda d: -abs(d.delta_high_ns - d.delta_low_ns)))
+    return [
+        _Trial(
+            "work_ns",
+            "other work between two path runs",
+            (work / 2, work * 2),
+            "assumed",
+            lambda v: _map(pair, profile.with_workload(work_ns=v), n, COARSE),
+        ),
+        _Trial(
+            "cpus",
+            "CPUs that share the object",
+            (max(n // 2, 2), n * 2),
+            "assumed",
+            lambda v: _map(pair, profile, int(v), COARSE),
+        ),
+    ]
 
 
 def _at_cold(result: TradeOff) -> float:

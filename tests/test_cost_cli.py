@@ -15,8 +15,10 @@ from kitlib.access import load_profile
 from kitlib.cost import cost
 from kitlib.figures.cost import cost_by_path, published_bars, retry_lines, scaling, sensitivity_bars, trade_off_map
 from kitlib.figures.score import heading, score_scatter
+from kitlib.figures.tradeoff import trade_off_controls
 from kitlib.machine import load_machine
 from kitlib.manifest import problems, renew
+from kitlib.measurefile import load_measurement
 from kitlib.published import published_rows
 from kitlib.score import DEVELOPED_ON, load_score, random_layouts
 from kitlib.sources import open_source
@@ -156,15 +158,29 @@ def test_a_checksum_is_renewed_in_the_manifest(tmp_path: Path) -> None:
     assert problems(tmp_path) == []
 
 
-def test_the_map_with_controls_has_a_step_for_every_number_of_cpus() -> None:
-    from kitlib.figures.tradeoff import trade_off_controls
-
-    fig = trade_off_controls(BEFORE, AFTER, PROFILE, machines=("rome", "kunpeng-920"), cpus=(2, 24))
-    (slider,) = fig.layout.sliders
-    assert [s.label for s in slider.steps] == ["2", "24"]
-    assert slider.active == 1
-    values, traces = slider.steps[0].args
-    assert len(values["z"]) == len(traces) == 6
-    expected = trade_off(BEFORE, AFTER, PROFILE, load_machine("kunpeng-920"), cpus=2, points=26).delta_ns
-    assert np.allclose(np.asarray(values["z"][3]), expected, atol=1e-3)
+def test_the_map_with_controls_has_a_step_for_every_number_of_cpus_and_work() -> None:
+    fig = trade_off_controls(
+        BEFORE, AFTER, PROFILE, machines=("rome", "kunpeng-920"), cpus=(2, 24), works=(60.0, 500.0)
+    )
+    cpus, work = fig.layout.sliders
+    assert [s.label for s in cpus.steps] == ["2", "24"]
+    assert [s.label for s in work.steps] == ["60", "500"]
+    assert (cpus.active, work.active) == (1, 0)
+    values, traces = cpus.steps[0].args
+    assert len(values["z"]) == len(traces) == 12
+    busy = PROFILE.with_workload(work_ns=500.0)
+    expected = trade_off(BEFORE, AFTER, busy, load_machine("kunpeng-920"), cpus=2, points=21).delta_ns
+    assert np.allclose(np.asarray(values["z"][9]), expected, rtol=6e-3, atol=1e-5)
+    looks, _ = work.steps[1].args
+    assert looks["opacity"] == [0, 0, 0, 1, 1, 1] * 2
     assert [b.label for b in fig.layout.updatemenus[0].buttons] == ["rome", "kunpeng-920"]
+
+
+def test_measured_points_stand_on_the_map_of_their_own_machine() -> None:
+    done = load_measurement("scores/file-5.8-measured.json")
+    fig = trade_off_controls(BEFORE, AFTER, PROFILE, machines=("zen-5-vm", "rome"), cpus=(2, 24), measured=done)
+    assert fig.layout.sliders[0].active == 0
+    (points,) = (t for t in fig.data if t.name == "measured")
+    assert len(points.x) == 3
+    shown = [b.args[0]["visible"][-1] for b in fig.layout.updatemenus[0].buttons]
+    assert shown == [True, False]

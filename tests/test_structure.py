@@ -39,7 +39,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
      "kernels", "benchfiles", "metrics", "describe"),
     ("*",),
 )  # fmt: skip
-VIEWS = ("figures", "explore", "states", "page", "tables", "prose", "report", "reviewpage", "cli")
+VIEWS = ("figures", "explore", "explore_measure", "states", "page", "tables", "prose", "report", "reviewpage", "cli")
 
 
 def name_of(path: Path) -> str:

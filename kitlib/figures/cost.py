@@ -7,6 +7,7 @@ beside a prediction.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
 
@@ -18,6 +19,12 @@ from kitlib.measure import Measurement
 from kitlib.model import Layout
 from kitlib.published import RUNS, VARIANTS, PublishedRow
 from kitlib.tradeoff import Doubt, TradeOff
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
 
 CPU_STEPS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 MODES = (("hot_ns", "hot"), ("cold_ns", "cold"), ("shared_ns", "shared"))
@@ -141,7 +148,7 @@ def trade_off_map(result: TradeOff, *, machine: str = "", measured: Measurement 
     fig.add_heatmap(
         x=100 * result.shared,
         y=100 * result.cold,
-        z=np.round(result.delta_ns, 4),
+        z=_three_digits(result.delta_ns),
         zmid=0,
         zmin=-reach,
         zmax=reach,
@@ -177,6 +184,14 @@ def trade_off_map(result: TradeOff, *, machine: str = "", measured: Measurement 
     return fig
 
 
+def _three_digits(values: Floats) -> Floats:
+    """Rounded to three digits: no model is better, and the page that carries many maps is smaller."""
+    import numpy as np
+
+    size = np.floor(np.log10(np.maximum(np.abs(values), 1e-3)))
+    return np.asarray(np.round(values / 10.0 ** (size - 2)) * 10.0 ** (size - 2)).round(5)
+
+
 def _measured_corners(fig: go.Figure, result: TradeOff, measured: Measurement) -> None:
     corners = {"shared": (100.0, 0.0, -1), "unshared-hot": (0.0, 0.0, 0), "unshared-cold": (0.0, 100.0, 0)}
     x, y, text, hover, places = [], [], [], [], []
@@ -201,7 +216,7 @@ def _measured_corners(fig: go.Figure, result: TradeOff, measured: Measurement) -
         mode="markers+text",
         textposition=places,
         textfont={"color": INK},
-        name="measured here",
+        name="measured",
         marker={"symbol": "diamond", "size": 14, "color": "#fbdfb4", "line": {"color": INK, "width": 2}},
         hovertext=hover,
         hoverinfo="text",
