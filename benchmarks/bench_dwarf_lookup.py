@@ -90,12 +90,10 @@ def main(paths: list[str]) -> int:
             taken = {program: seconds(program, command, path, name) for program, command in commands.items()}
             mine, cpu = taken.pop("kitlib")
             over |= mine > LIMIT_S
-            others = ", ".join(f"{program} {wall:.2f} s" for program, (wall, _) in taken.items())
+            others = [f"{program} {wall:.2f} s (x {mine / wall:.2f})" for program, (wall, _) in taken.items()]
             verdict = "within" if mine <= LIMIT_S else "OVER"
-            ratios = ", ".join(f"{mine / wall:.2f} of {program}'s" for program, (wall, _) in taken.items())
-            print(
-                f"  {where} ({name}): kitlib {mine:.2f} s, CPU {cpu:.2f} s ({verdict} {LIMIT_S:.1f} s); {others}; {ratios}"
-            )
+            rest = ", ".join(others)
+            print(f"  {where} ({name}): kitlib {mine:.2f} s, CPU {cpu:.2f} s ({verdict} {LIMIT_S:.1f} s); {rest}")
     return int(over)
 
 

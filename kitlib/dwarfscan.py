@@ -1,4 +1,4 @@
-"""All structs of a file, each once: a vmlinux repeats its 8,600 in 2,400 units, a million times in all.
+"""All structs of a file, each once: a vmlinux repeats its 8,600 in 2,400 units, hundreds of thousands of times.
 
 One walk lists them. Two entries whose *prints* are equal make equal layouts, so that only the first is handed
 to pyelftools. A print holds what layouts are compared by: name, kind, size, and of each member the name, the
