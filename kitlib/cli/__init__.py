@@ -74,9 +74,6 @@ def main() -> None:
         _fail(error.format_message())
     except (click.Abort, KeyboardInterrupt):
         _fail("interrupted", 130)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(0)
 
 
 def _fail(message: str, status: int = 2) -> None:
