@@ -13,7 +13,7 @@ lab: $(STAMP)
 	$(BIN)/kitlib lab
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 # Exactness on a DWARF vmlinux: fetches about 300 MB from Debian, so it is no part of `make test`.
 test-kernel: $(STAMP)

@@ -15,7 +15,7 @@ MAKE = "write one with 'kitlib review new FILE'"
 Workload = Literal["micro", "application"]
 _KEYS = {
     "format", "version", "title", "about", "source", "struct", "before", "after", "line_bytes", "profile", "rules",
-    "randomised", "guarded", "claim", "evidence", "code", "unknown", "history", "member",
+    "randomised", "guarded", "claim", "evidence", "code", "unknown", "member",
 }  # fmt: skip
 
 
@@ -67,7 +67,7 @@ class Case:
 
     ``member`` is the member the change is about; ``meets`` those it should not share a line with.
     ``guarded`` says whether the change itself carries an assertion, ``randomised`` whether the struct is
-    marked ``__randomize_layout``. ``history`` maps labels to further sources of the same struct.
+    marked ``__randomize_layout``.
     """
 
     name: str
@@ -88,7 +88,6 @@ class Case:
     evidence: tuple[Evidence, ...] = ()
     code: CodeChange | None = None
     unknown: tuple[Unknown, ...] = ()
-    history: tuple[tuple[str, str], ...] = ()
 
 
 def shipped_cases() -> list[str]:
@@ -137,7 +136,6 @@ def read_case(path: Path) -> Case:
         evidence=tuple(_evidence(e, f"{where}: evidence {i}", path) for i, e in enumerate(evidence, 1)),
         code=_code(record.get("code"), where),
         unknown=tuple(_unknown(e, f"{where}: unknown {i}") for i, e in enumerate(unknown, 1)),
-        history=_history(record.get("history", {}), where, path),
     )
 
 
@@ -181,11 +179,6 @@ def _unknown(record: Any, where: str) -> Unknown:
     toml.table(record, where)
     toml.only(record, {"text", "settle"}, where)
     return Unknown(toml.text(record, "text", where), toml.text(record, "settle", where))
-
-
-def _history(record: Any, where: str, path: Path) -> tuple[tuple[str, str], ...]:
-    toml.table(record, f"{where}: [history]")
-    return tuple((label, _near(toml.text(record, label, f"{where}: [history]"), path)) for label in record)
 
 
 def _lines(value: Any, where: str) -> tuple[int, ...]:
