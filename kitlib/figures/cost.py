@@ -148,7 +148,7 @@ def trade_off_map(result: TradeOff, *, machine: str = "", measured: Measurement 
     fig.add_heatmap(
         x=100 * result.shared,
         y=100 * result.cold,
-        z=_three_digits(result.delta_ns),
+        z=_three_digits(result.delta_ns).tolist(),
         zmid=0,
         zmin=-reach,
         zmax=reach,
