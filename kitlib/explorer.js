@@ -135,9 +135,10 @@ class Explorer {
       el("div", { class: "kit-controls" }, ...controls.map((c) => c.row)),
       el("div", { class: "kit-buttons" }, ...Object.values(this.buttons)), this.problem,
       el("div", { class: "kit-scroll" }, this.plot), this.status, this.text, this.tables);
-    // JupyterLab takes arrow keys for itself before a native slider sees them.
+    // JupyterLab takes arrow keys for itself, and Notebook does so before a native slider could see them. What has
+    // the focus must say that it wants them: looking for a shortcut ends at an element with this attribute.
     for (const node of this.root.querySelectorAll("input, select, textarea, button"))
-      node.addEventListener("keydown", (event) => event.stopPropagation());
+      node.setAttribute("data-lm-suppress-shortcuts", "true");
   }
 
   configuration() {
