@@ -10,7 +10,9 @@ from kitlib.access import Profile
 from kitlib.cost import Cost
 from kitlib.machine import Machine
 from kitlib.measure import UNIT, Measurement
+from kitlib.model import Layout
 from kitlib.published import VARIANTS, PublishedRow
+from kitlib.suggest import Suggestion
 from kitlib.text import pct, table
 from kitlib.tradeoff import Doubt, TradeOff
 
@@ -43,21 +45,25 @@ def cost_record(
         "after": asdict(after) if after else None,
     }
     if result is not None:
-        record["trade_off"] = {
-            "cpus": result.cpus,
-            "shared": result.point[0],
-            "cold": result.point[1],
-            "delta_ns": result.point_ns,
-            "break_even_by_cold": [
-                {"cold": float(c), "shared": None if v != v else float(v)}
-                for c, v in zip(result.cold, result.break_even, strict=True)
-            ],
-        }
+        record["trade_off"] = _trade_off_record(result)
         record["sensitivity"] = [{k: (None if v != v else v) for k, v in asdict(doubt).items()} for doubt in doubts]
         record["conclusion"] = words
     if published:
         record["published"] = [asdict(row) for row in published]
     return record
+
+
+def _trade_off_record(result: TradeOff) -> dict[str, Any]:
+    return {
+        "cpus": result.cpus,
+        "shared": result.point[0],
+        "cold": result.point[1],
+        "delta_ns": result.point_ns,
+        "break_even_by_cold": [
+            {"cold": float(c), "shared": None if v != v else float(v)}
+            for c, v in zip(result.cold, result.break_even, strict=True)
+        ],
+    }
 
 
 def cost_text(
@@ -85,12 +91,7 @@ def cost_text(
             f"{before.total_ns:.2f} → {after.total_ns:.2f} ns ({pct(total)})",
         ]
         out += ["", words]
-        if doubts:
-            rows = [
-                (d.name, d.certainty, f"{d.low:.3g} … {d.high:.3g}", f"{d.delta_low_ns:+.2f} … {d.delta_high_ns:+.2f}")
-                for d in doubts[:6]
-            ]
-            out += ["", "what it hangs on:", table(("number", "is", "varied over", "change in ns"), rows, right="llrr")]
+        out += ["", "what it hangs on:", _doubt_table(doubts)] if doubts else []
     if published:
         rows2 = [(r.label, pct(r.measured_pct), *(pct(p) for p in r.predicted_pct)) for r in published]
         head = ("UnixBench syscall", "measured", *(label for label, _, _ in VARIANTS))
@@ -101,6 +102,14 @@ def cost_text(
     if doubtful:
         out += [f"assumed or nearest known for {machine.name}: {doubtful}"]
     return "\n".join(out)
+
+
+def _doubt_table(doubts: Sequence[Doubt], most: int = 6) -> str:
+    rows = [
+        (d.name, d.certainty, f"{d.low:.3g} … {d.high:.3g}", f"{d.delta_low_ns:+.2f} … {d.delta_high_ns:+.2f}")
+        for d in doubts[:most]
+    ]
+    return table(("number", "is", "varied over", "change in ns"), rows, right="llrr")
 
 
 def _path_table(before: Cost, after: Cost | None) -> str:
@@ -159,3 +168,27 @@ def measure_text(done: Measurement, *, compared: bool) -> str:
     out += [f"{r.mode}: refused, {r.reason}" for r in done.refused]
     out += [f"note: {note}" for note in done.notes]
     return "\n".join(out)
+
+
+def suggestion_record(found: Suggestion) -> dict[str, Any]:
+    """Suggested moves as JSON values, with the predicted ns per run before and after."""
+    return {
+        "before_ns": found.before.total_ns,
+        "after_ns": found.after.total_ns,
+        "change_pct": found.gain_pct,
+        "tried": found.tried,
+        "steps": [{"edit": str(s.edit), "total_ns": s.total_ns, "size": s.size} for s in found.steps],
+    }
+
+
+def suggestion_text(found: Suggestion, layout: Layout, profile: Profile, machine: str) -> str:
+    """Suggested moves for a terminal."""
+    if not found.steps:
+        return f"{layout.title}: none of {found.tried} moves is better by the model for profile {profile.name}"
+    lines = [f"{layout.title}, profile {profile.name}, machine {machine} (model, not measured):"]
+    before = found.before.total_ns
+    for step in found.steps:
+        lines.append(f"  {step.edit}: {before:.2f} → {step.total_ns:.2f} ns a run, {step.size} bytes")
+        before = step.total_ns
+    lines.append(f"in all {found.gain_pct:+.1f} % (model); check it with: kitlib measure … --after SCENARIO")
+    return "\n".join(lines)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from kitlib.access import Profile, locate, spacing
+from kitlib.errors import DataError
 from kitlib.measure_c import arguments, program_text
 from kitlib.measure_plan import Plan, make_plan
 from kitlib.measure_run import Reading, compiled, run
@@ -146,6 +147,7 @@ def measure(
     start = time.monotonic()
     here = topology or read_topology()
     layouts = (before,) if after is None else (before, after)
+    _check_phase(layouts, phase)
     plan = make_plan(profile, *layouts)
     specs, refused = plan_modes(profile, layouts, here, modes, effort)
     raw: list[_Raw] = []
@@ -167,6 +169,16 @@ def measure(
         (*here.notes(), *_disturbances(found)),
         time.monotonic() - start,
     )
+
+
+def _check_phase(layouts: Sequence[Layout], phase: int) -> None:
+    """A misaligned object would measure split locks, which no allocator causes."""
+    for layout in layouts:
+        if phase % max(layout.align, 1):
+            raise DataError(
+                f"{layout.title}: no object starts at byte {phase} of a line, as it is aligned to {layout.align} bytes; "
+                f"give a phase that is a multiple"
+            )
 
 
 def plan_modes(

@@ -85,8 +85,7 @@ def run(
             if line == "warm":
                 warm = True
                 continue
-            index, ns, retries, preempted, fairness = line.split()
-            reading = Reading(int(index), float(ns), float(retries), int(preempted), float(fairness))
+            reading = _reading(line)
             if tick:
                 tick(reading)
             if warm:
@@ -98,6 +97,14 @@ def run(
     finally:
         _end(child)
     return readings
+
+
+def _reading(line: str) -> Reading:
+    try:
+        index, ns, retries, preempted, fairness = line.split()
+        return Reading(int(index), float(ns), float(retries), int(preempted), float(fairness))
+    except ValueError:
+        raise ToolError(f"the benchmark wrote what is no reading: {line[:60]!r}") from None
 
 
 def _lines(child: subprocess.Popen[bytes], deadline: float, limit_s: float) -> Iterator[str]:
@@ -115,7 +122,7 @@ def _lines(child: subprocess.Popen[bytes], deadline: float, limit_s: float) -> I
                 return
             *whole, buffer = (buffer + chunk).split(b"\n")
             for line in whole:
-                yield line.decode("ascii")
+                yield line.decode("ascii", errors="replace")
 
 
 def _why(status: int, stderr: str, limit_s: float) -> str:

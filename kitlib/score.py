@@ -218,10 +218,7 @@ def _mode_score(
     exceeds = spread > max(2 * noise, SPREAD_PCT / 100 * float(middle.mean()))
     guess = np.asarray(predicted)
     ranked = float(spearmanr(guess, middle)[0]) if exceeds and guess.std() > 0 else None
-    gap, sure = middle[:, None] - middle, SURE_Z * np.sqrt(error[:, None] ** 2 + error**2)
-    sure = np.maximum(sure, DECIDED_PCT / 100 * float(np.median(middle)))
-    above = np.triu(np.abs(gap) > sure, 1)
-    right = np.sign(np.round(guess[:, None] - guess, 9)) == np.sign(gap)
+    above, right = _decided(middle, error, guess)
     decided = int(above.sum())
     return ModeScore(
         struct,
@@ -243,6 +240,16 @@ def _mode_score(
         # Spearman-Brown: what a perfect model would reach against medians of all rounds
         math.sqrt(max(2 * half / (1 + half), 0.0)) if exceeds and half > -1 else None,
     )
+
+
+def _decided(middle: Any, error: Any, guess: Any) -> tuple[Any, Any]:
+    """Which pairs of layouts (upper triangle) the measurement decides, and of which the prediction has the sign."""
+    import numpy as np
+
+    gap, sure = middle[:, None] - middle, SURE_Z * np.sqrt(error[:, None] ** 2 + error**2)
+    sure = np.maximum(sure, DECIDED_PCT / 100 * float(np.median(middle)))
+    right = np.sign(np.round(guess[:, None] - guess, 9)) == np.sign(gap)
+    return np.triu(np.abs(gap) > sure, 1), right
 
 
 # -- files ---------------------------------------------------------------------------------------------

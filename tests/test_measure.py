@@ -234,6 +234,19 @@ def test_a_hanging_program_is_stopped_and_nothing_is_left(tmp_path: Path) -> Non
     assert _gone("mark-of-a-hang")
 
 
+def test_a_program_that_writes_something_else_is_named(tmp_path: Path) -> None:
+    script = tmp_path / "odd"
+    script.write_text("#!/bin/sh\necho hello\n")
+    script.chmod(0o755)
+    with pytest.raises(ToolError, match="no reading: 'hello'"):
+        run(script, [], 5.0)
+
+
+def test_a_phase_at_which_no_object_starts_is_refused() -> None:
+    with pytest.raises(DataError, match="aligned to 8 bytes"):
+        measure(make_layout("a:8"), None, simple(), topology=two_cpus(), phase=3)
+
+
 def test_a_killed_program_says_so(tmp_path: Path) -> None:
     script = tmp_path / "dies"
     script.write_text("#!/bin/sh\nkill -9 $$\n")

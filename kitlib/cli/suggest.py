@@ -34,6 +34,7 @@ def suggest(
 ) -> None:
     """Suggest moves of members that make STRUCT of SOURCE cheaper by the cost model (not a measurement)."""
     from kitlib.access import profile_for
+    from kitlib.costtext import suggestion_record, suggestion_text
     from kitlib.files import write_whole
     from kitlib.machine import load_machine
     from kitlib.scenario import Scenario
@@ -47,27 +48,5 @@ def suggest(
     if save:
         scenario = Scenario(layout, tuple(step.edit for step in found.steps))
         write_whole(Path(save), scenario.to_json())
-    record = {
-        "kind": "model",
-        "layout": layout.title,
-        "profile": profile.name,
-        "machine": machine_name,
-        "before_ns": found.before.total_ns,
-        "after_ns": found.after.total_ns,
-        "change_pct": found.gain_pct,
-        "tried": found.tried,
-        "steps": [{"edit": str(s.edit), "total_ns": s.total_ns, "size": s.size} for s in found.steps],
-    }
-
-    def text() -> str:
-        if not found.steps:
-            return f"{layout.title}: none of {found.tried} moves is better by the model for profile {profile.name}"
-        lines = [f"{layout.title}, profile {profile.name}, machine {machine_name} (model, not measured):"]
-        before = found.before.total_ns
-        for step in found.steps:
-            lines.append(f"  {step.edit}: {before:.2f} → {step.total_ns:.2f} ns a run, {step.size} bytes")
-            before = step.total_ns
-        lines.append(f"in all {found.gain_pct:+.1f} % (model); check it with: kitlib measure … --after SCENARIO")
-        return "\n".join(lines)
-
-    emit(record, text, fmt)
+    record = {"kind": "model", "layout": layout.title, "profile": profile.name, "machine": machine_name}
+    emit(record | suggestion_record(found), lambda: suggestion_text(found, layout, profile, machine_name), fmt)

@@ -105,6 +105,20 @@ def scaling(
             marker={"size": 8},
             hovertemplate=f"{name}, %{{x}} CPUs: %{{y:.1f}} ns<extra></extra>",
         )
+    _reach_line(fig, machine, cpus, costs)
+    fig.update_xaxes(
+        type="log",
+        dtick=0.30103,
+        title="CPUs that share one object",
+        tickvals=list(cpus),
+        ticktext=[str(c) for c in cpus],
+    )
+    fig.update_yaxes(type="log", title="ns per path run")
+    return fig
+
+
+def _reach_line(fig: go.Figure, machine: Machine, cpus: Sequence[int], costs: Sequence[Floats]) -> None:
+    """Where the machine has no more CPUs."""
     if machine.max_cpus < max(cpus):
         reach = [float(min(map(min, costs))), float(max(map(max, costs)))]
         fig.add_scatter(
@@ -115,15 +129,6 @@ def scaling(
             line={"color": GREY, "dash": "dot"},
             hoverinfo="skip",
         )
-    fig.update_xaxes(
-        type="log",
-        dtick=0.30103,
-        title="CPUs that share one object",
-        tickvals=list(cpus),
-        ticktext=[str(c) for c in cpus],
-    )
-    fig.update_yaxes(type="log", title="ns per path run")
-    return fig
 
 
 def trade_off_map(result: TradeOff, *, machine: str = "", measured: Measurement | None = None) -> go.Figure:
@@ -156,6 +161,16 @@ def trade_off_map(result: TradeOff, *, machine: str = "", measured: Measurement 
         colorbar={"title": {"text": "ns a run<br>(below 0: pays)"}, "thickness": 14},
         hovertemplate="%{x:.0f} % shared, %{y:.0f} % cold: %{z:+.2f} ns<extra></extra>",
     )
+    _break_even_line(fig, result)
+    _workload_star(fig, result)
+    if measured is not None:
+        _measured_corners(fig, result, measured)
+    fig.update_xaxes(title="path runs on shared objects, %", range=[-3, 103])
+    fig.update_yaxes(title="other runs whose object is cold, %", range=[-5, 105])
+    return fig
+
+
+def _break_even_line(fig: go.Figure, result: TradeOff) -> None:
     inside = result.break_even > 0
     if inside.any():
         fig.add_scatter(
@@ -166,6 +181,9 @@ def trade_off_map(result: TradeOff, *, machine: str = "", measured: Measurement 
             line={"color": INK, "width": 3},
             hovertemplate="break-even: %{x:.2f} % shared at %{y:.0f} % cold<extra></extra>",
         )
+
+
+def _workload_star(fig: go.Figure, result: TradeOff) -> None:
     fig.add_scatter(
         x=[100 * result.point[0]],
         y=[100 * result.point[1]],
@@ -177,11 +195,6 @@ def trade_off_map(result: TradeOff, *, machine: str = "", measured: Measurement 
         marker={"symbol": "star", "size": 18, "color": ACCENT, "line": {"color": INK, "width": 1}},
         hovertemplate="your workload: %{x:.0f} % shared, %{y:.0f} % cold<extra></extra>",
     )
-    if measured is not None:
-        _measured_corners(fig, result, measured)
-    fig.update_xaxes(title="path runs on shared objects, %", range=[-3, 103])
-    fig.update_yaxes(title="other runs whose object is cold, %", range=[-5, 105])
-    return fig
 
 
 def _three_digits(values: Floats) -> Floats:

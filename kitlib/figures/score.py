@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import plotly.graph_objects as go
 
 from kitlib.figures.style import GREY, INK, badge, figure, safe, series
-from kitlib.score import ModeScore, Score
+from kitlib.score import ModeScore, Point, Score
 
 COLUMNS = 2
 PANEL_PX = 330
@@ -52,7 +54,18 @@ def _panel(fig: go.Figure, index: int, rows: int, mode: ModeScore) -> None:
     width, height = 1 / COLUMNS, 1 / rows
     x_domain = [column * width + 0.04, (column + 1) * width - 0.03]
     y_domain = [max(1 - (row + 1) * height + 0.22 * height, 0), 1 - row * height - 0.12 * height]
-    points = mode.points
+    _points(fig, mode.points, axis)
+    _agreement(fig, mode.points, axis)
+    fig.update_layout(
+        {
+            f"xaxis{axis}": {"domain": x_domain, "anchor": f"y{axis}", "title": {"text": "model, ns per run"}},
+            f"yaxis{axis}": {"domain": y_domain, "anchor": f"x{axis}", "title": {"text": "measured, ns per run"}},
+        }
+    )
+    _heading(fig, mode, x_domain[0], y_domain[1])
+
+
+def _points(fig: go.Figure, points: Sequence[Point], axis: str) -> None:
     for named in (False, True):
         chosen = [p for p in points if p.label.startswith("random") != named]
         look = series(1 if named else 0)
@@ -78,6 +91,10 @@ def _panel(fig: go.Figure, index: int, rows: int, mode: ModeScore) -> None:
             yaxis=f"y{axis}",
             hovertemplate="%{text}: model %{x:.2f}, measured %{y:.2f} ns<extra></extra>",
         )
+
+
+def _agreement(fig: go.Figure, points: Sequence[Point], axis: str) -> None:
+    """The line on which model and measurement agree, as far as both reach."""
     both = [p.predicted_ns for p in points], [p.measured_ns for p in points]
     low, high = max(min(both[0]), min(both[1])), min(max(both[0]), max(both[1]))
     if low < high:
@@ -90,17 +107,14 @@ def _panel(fig: go.Figure, index: int, rows: int, mode: ModeScore) -> None:
             xaxis=f"x{axis}",
             yaxis=f"y{axis}",
         )
-    fig.update_layout(
-        {
-            f"xaxis{axis}": {"domain": x_domain, "anchor": f"y{axis}", "title": {"text": "model, ns per run"}},
-            f"yaxis{axis}": {"domain": y_domain, "anchor": f"x{axis}", "title": {"text": "measured, ns per run"}},
-        }
-    )
+
+
+def _heading(fig: go.Figure, mode: ModeScore, x: float, y: float) -> None:
     first, _, rest = heading(mode).partition(": ")
     fig.add_annotation(
         text=f"<b>{safe(first)}</b><br>{safe(rest)}",
-        x=x_domain[0],
-        y=y_domain[1],
+        x=x,
+        y=y,
         xref="paper",
         yref="paper",
         xanchor="left",
