@@ -28,7 +28,9 @@ from kitlib.dwarfabbrev import (
     STRUCT_TAGS,
     STRX_BYTES,
     TAG_TYPEDEF,
+    attributes,
     read_abbrev,
+    skip,
     uleb,
 )
 from kitlib.dwarfindex import DebugInfo, Unit
@@ -207,6 +209,29 @@ class Finder:
             value = int.from_bytes(info[start + at : start + at + 4], self.info.order)
             if not max(lowest, start - unit.offset if lowest == 0 else 0) < value < unit.end - unit.offset:
                 return False
+        return bool(references) or self._is_followed_well(unit, offset)
+
+    def _is_followed_well(self, unit: Unit, offset: int) -> bool:
+        """Whether the entries from `offset` on could be some: known codes, references within the unit.
+
+        For what makes no reference itself (``struct {}``), and so would match by chance most often.
+        """
+        table, size = self.info.table(unit), unit.end - unit.offset
+        data = bytes(self.info.sections.info[offset : min(offset + 512, unit.end)])
+        at = 0
+        try:
+            for _ in range(5):
+                code, at = uleb(data, at)
+                if code == 0:
+                    continue
+                values = attributes(data, at, table[code], self.info.order)
+                at = skip(data, at, table[code], self.info.order)
+                if any(form == FORM_REF4 and not 0 < int(values[name]) < size for name, form, *_ in table[code].attrs):
+                    return False
+        except KeyError:  # no such code
+            return False
+        except (IndexError, ValueError):  # the end of the unit, or of what was looked at
+            return True
         return True
 
     def _references_of(self, place: int, unit: Unit) -> tuple[tuple[int, int], ...] | None:
