@@ -176,8 +176,8 @@ def _check_phase(layouts: Sequence[Layout], phase: int) -> None:
     for layout in layouts:
         if phase % max(layout.align, 1):
             raise DataError(
-                f"{layout.title}: no object starts at byte {phase} of a line, as it is aligned to {layout.align} bytes; "
-                f"give a phase that is a multiple"
+                f"{layout.title}: no object starts at byte {phase} of a line, as it is aligned to {layout.align}; "
+                "give a phase that is a multiple"
             )
 
 

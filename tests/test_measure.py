@@ -243,7 +243,7 @@ def test_a_program_that_writes_something_else_is_named(tmp_path: Path) -> None:
 
 
 def test_a_phase_at_which_no_object_starts_is_refused() -> None:
-    with pytest.raises(DataError, match="aligned to 8 bytes"):
+    with pytest.raises(DataError, match="aligned to 8;"):
         measure(make_layout("a:8"), None, simple(), topology=two_cpus(), phase=3)
 
 
