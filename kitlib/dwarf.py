@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import os
 import struct
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace as _with
@@ -36,27 +37,26 @@ _WALKED_BYTES = 32 << 20
 """One up to this size is walked whole for further definitions of a name (a second or two)."""
 _UNITS_A_READER = 64
 """Units read before pyelftools' caches are dropped, so that listing a vmlinux stays within a few 100 MB."""
-_DAMAGE = (
-    ELFError,
-    DWARFError,
-    struct.error,
-    ValueError,
-    KeyError,
-    IndexError,
-    TypeError,
-    AttributeError,
-    AssertionError,
-)
+_DAMAGE = (ELFError, DWARFError, struct.error, ValueError, KeyError, IndexError, OverflowError, RecursionError)
 """What pyelftools and the walker raise for bytes that are no DWARF."""
+_DAMAGE_IN_PYELFTOOLS = (TypeError, AttributeError, AssertionError, NotImplementedError)
+"""What pyelftools raises as well; from the kit's own code these are faults of the kit, and are not hidden."""
 
 
 @contextmanager
 def _damage(label: str) -> Iterator[None]:
     try:
         yield
-    except (*_DAMAGE, NotImplementedError, OverflowError, RecursionError) as error:
+    except (*_DAMAGE, *_DAMAGE_IN_PYELFTOOLS) as error:
+        if not isinstance(error, _DAMAGE) and not _raised_in_pyelftools(error):
+            raise
         what = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise SourceError(f"{label}: damaged DWARF ({what})") from None
+
+
+def _raised_in_pyelftools(error: BaseException) -> bool:
+    frames = [str(frame.f_globals.get("__name__", "")) for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return frames[-1].startswith("elftools")
 
 
 @contextmanager
