@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from html import escape
 from typing import Any
@@ -14,9 +15,11 @@ from kitlib.costtext import measure_text
 from kitlib.errors import KitError
 from kitlib.explore import PAGE_VARIABLE
 from kitlib.figures.cost import trade_off_map
+from kitlib.figures.style import PLOTLY
 from kitlib.measure import DEFAULT, QUICK, Measurement, measure
 from kitlib.measure_run import find_compiler
 from kitlib.model import Layout
+from kitlib.page import PLOTLY_TYPE
 from kitlib.topology import read_topology
 from kitlib.tradeoff import trade_off
 
@@ -71,7 +74,9 @@ class MeasureButton(ipywidgets.VBox):  # type: ignore[misc]
         found = trade_off(self.before, self.after, self.profile, machine, cpus=max(threads, 2))
         self._say("")
         self.result.append_stdout(measure_text(done, compared=True) + "\n")
-        self.result.append_display_data(trade_off_map(found, machine="this machine", measured=done))
+        picture = json.loads(trade_off_map(found, machine="this machine", measured=done).to_json()) | {"config": PLOTLY}
+        shown = {"output_type": "display_data", "data": {PLOTLY_TYPE: picture}, "metadata": {}}
+        self.result.outputs += (shown,)  # a figure that is displayed goes to the cell, not to this widget
 
     def _tick(self, label: str, done: int, total: int) -> None:
         if done == 1 or done == total or done % max(total // 20, 1) == 0:  # a message each, so not for every slice

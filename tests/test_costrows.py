@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 
 from kitlib.access import load_profile
+from kitlib.calibrate import Calibration
 from kitlib.cost import cost
 from kitlib.costrows import MEAN, change, cost_rows
 from kitlib.edit import Remove, apply
 from kitlib.errors import NotFound
 from kitlib.explore_measure import MeasureButton
 from kitlib.machine import load_machine
+from kitlib.measurefile import load_measurement
 from kitlib.published import published_rows, published_words
 from kitlib.shorthand import make_layout
 from kitlib.sources import open_source
@@ -76,6 +78,21 @@ def test_a_failure_while_measuring_is_one_line(monkeypatch: pytest.MonkeyPatch) 
     assert "<" not in widget.says.value
     assert widget.measurement is None
     assert not widget.button.disabled
+
+
+def test_a_result_is_shown_as_text_and_as_the_map_with_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = load_measurement("scores/file-5.8-measured.json")
+    monkeypatch.setattr("kitlib.explore_measure.find_compiler", lambda: "cc")
+    monkeypatch.setattr("kitlib.explore_measure.measure", lambda *_, tick, **__: tick("shared", 1, 2) or done)
+    monkeypatch.setattr("kitlib.explore_measure.calibrate", lambda: Calibration(MACHINE, ()))
+    widget = MeasureButton(BEFORE, AFTER, PROFILE)
+    widget.button.click()
+    assert widget.measurement == done
+    text, picture = widget.result.outputs
+    assert "unshared-cold" in text["text"]
+    names = [trace.get("name") for trace in picture["data"]["application/vnd.plotly.v1+json"]["data"]]
+    assert "measured" in names
+    assert (widget.bar.max, widget.bar.value) == (2, 1)
 
 
 def test_on_a_page_the_button_says_where_it_works(monkeypatch: pytest.MonkeyPatch) -> None:
