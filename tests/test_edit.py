@@ -28,6 +28,10 @@ def test_move() -> None:
     assert rows(apply(BASE, [Move("a", index=4)]))[-1][0] == "a"
 
 
+def test_moving_a_member_where_it_is_changes_nothing() -> None:
+    assert apply(BASE, [Move("lock", after="a")]) == apply(BASE, [Move("lock", before="b")]) == BASE
+
+
 def test_move_back_is_the_identity() -> None:
     moved = apply(BASE, [Move("lock", after="d")])
     assert apply(moved, [Move("lock", after="a")]) == BASE

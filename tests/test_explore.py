@@ -54,6 +54,14 @@ def test_edits_are_chained_undone_redone_and_reset() -> None:
     assert own.layout == base
 
 
+def test_a_new_edit_forgets_what_was_undone() -> None:
+    own = session()
+    own.answer(edit(4, position=0))
+    own.answer({"op": "undo"})
+    assert own.answer(edit(5, position=0))["redo"] is False
+    assert own.answer({"op": "redo"})["edits"] == ["move tail to position 0"]
+
+
 def test_a_slider_under_way_is_shown_and_forgotten() -> None:
     own = session()
     shown = own.answer(edit(4, position=0, commit=False))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kitlib.errors import NotFound, PlacementError
@@ -121,3 +123,20 @@ def test_structs_that_explode_are_refused_and_named_in_no_time() -> None:
     assert layout.member_names() == ["x"]
     with pytest.raises(PlacementError, match="more than 200,000 members"):
         leaves(layout)
+
+
+def test_a_member_that_ends_with_its_line_does_not_touch_the_next() -> None:
+    assert line_span(56 * 8, 8 * 8) == (0, 0)
+    assert line_span(0, 64 * 8) == (0, 0)
+    assert line_span(0, 64 * 8, phase=1) == (0, 1)
+    assert line_span(511, 1) == (0, 0)
+
+
+def test_a_member_of_one_line_that_lies_on_two_straddles_and_a_longer_one_does_not() -> None:
+    layout = make_layout("a:8 b:64 c:65")
+    scalars = replace(layout, members=tuple(replace(m, count=None) for m in layout.members))
+    assert [leaf.path for leaf in straddlers(scalars)] == ["b"]
+
+
+def test_a_name_that_begins_like_another_is_not_part_of_it() -> None:
+    assert [leaf.path for leaf in mates(make_layout("f:8 f_count:8 g:8"), "f")] == ["f_count", "g"]

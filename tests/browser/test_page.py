@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from kitlib.blocks import title_of
 from kitlib.edit import Align, Move, apply
 from kitlib.figures.layout import cacheline_map, wrap
+from kitlib.lines import holes, line_span, n_lines
 from kitlib.model import Layout
 from kitlib.page import front_end
 from kitlib.scenario import Scenario
@@ -148,6 +150,10 @@ def test_undo_redo_and_reset_go_over_the_visited_states(watched: Any, ring_page:
     page.click("[name=redo]")
     page.wait_for_timeout(200)
     assert drawn(page) == after
+    page.click("[name=undo]")
+    page.wait_for_timeout(200)
+    press(page, "align", "End")
+    assert page.is_disabled("[name=redo]")  # a new edit forgets what was undone
     page.click("[name=reset]")
     page.wait_for_timeout(200)
     assert drawn(page) == start
@@ -322,6 +328,39 @@ def test_a_page_answers_as_a_kernel_does(browser: Any, name: str) -> None:
         checked += 1
     page.close()
     assert checked >= 20
+
+
+@pytest.mark.parametrize("name", ["ring", "linux-6.1:file", "linux-6.12:sock"])
+def test_the_table_says_of_every_member_what_python_says(browser: Any, name: str) -> None:
+    source, _, struct = name.partition(":")
+    layout = open_source(source).struct(struct) if struct else make_layout(RING, name)
+    members = [{"name": title_of(m), "bit": m.bit_offset, "bits": m.bit_size} for m in layout.members]
+    titles = [m["name"] for m in members]
+    page = browser.new_page()
+    page.add_script_tag(type="module", content=f"{front_end()}\nglobalThis.kitFigures = figures;")
+    page.wait_for_function("() => Boolean(globalThis.kitFigures)")
+    rng = random.Random(3)
+    for _ in range(40):
+        number, line_bytes = rng.randrange(len(members)), rng.choice([32, 64, 128, 256])
+        phase, member = rng.randrange(line_bytes), layout.members[number]
+        first, last = line_span(member.bit_offset, member.bit_size, line_bytes, phase)
+        spans = [line_span(m.bit_offset, m.bit_size, line_bytes, phase) for m in layout.members]
+        near = [
+            title
+            for i, (title, (low, high)) in enumerate(zip(titles, spans, strict=True))
+            if i != number and layout.members[i].bit_size and low <= last and high >= first
+        ]
+        rows = page.evaluate(
+            "([members, size, name, line, phase]) => kitFigures(members, size, name, line, phase).map((row) => row[1])",
+            [members, layout.size, titles[number], line_bytes, phase],
+        )
+        lines = n_lines(layout, line_bytes, phase)
+        assert rows[:2] == [f"{layout.size} bytes", f"{lines} line{'s' * (lines != 1)} of {line_bytes} bytes"]
+        assert rows[2].split(" ")[0] == (str(len(holes(layout))) if holes(layout) else "none")
+        where = f"line {first}" if first == last else f"lines {first} to {last}"
+        assert rows[4].endswith(f"({where})"), (titles[number], line_bytes, phase)
+        assert rows[5] == (", ".join(near) or "nothing"), (titles[number], line_bytes, phase)
+    page.close()
 
 
 def test_labels_wrap_as_in_python(browser: Any) -> None:
