@@ -286,3 +286,11 @@ def test_marks_that_turn_text_round_are_shown_escaped() -> None:
     assert "\u202e" not in str(record["hover"]) + cacheline_map(bad).to_json()
     got = Session(Subject({"x": bad})).answer({"op": "edit", "member": 0, "position": 1, "commit": True})
     assert got["edits"] == ["move a\\u202eb\\x1b to position 1"]
+
+
+def test_a_struct_that_wraps_an_anonymous_one_is_shown_opened() -> None:
+    wrapped = open_source("linux-6.12").struct("mm_struct")
+    assert "mmap_lock" not in [m.name for m in wrapped.members]
+    shown = explore(wrapped, member="mmap_lock").layout_now
+    assert shown.title == "struct mm_struct"
+    assert "mmap_lock" in [m.name for m in shown.members]
