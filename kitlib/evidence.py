@@ -79,7 +79,8 @@ def _headline(table: JudgedTable, evidence: Evidence, source: str) -> Finding | 
     change = row.change if row.in_pct else None
     said = f"{pct(row.change or 0.0)}" if row.in_pct else f"{row.change:+.4g} {row.row.unit}"
     interval = f" ({row.ci95[0]:+.1f} to {row.ci95[1]:+.1f})" if row.ci95 and row.in_pct else ""
-    text = f"{row.row.metric}, {place}: {sides} {row.row.unit}".rstrip() + f", {said}{interval}; {runs}; {row.verdict}"
+    name = f"{row.row.metric}, {place}".removesuffix(", ")
+    text = f"{name}: {sides} {row.row.unit}".rstrip() + f", {said}{interval}; {runs}; {row.verdict}"
     if row.verdict == "undecided":
         text += f" ({row.reason})"
     return Finding(text, change, row, evidence, source)

@@ -239,7 +239,8 @@ def others(subject: Subject) -> Answer:
     new = sorted({r.member for r in after} - {r.member for r in before})
     changes = [f"no longer listed: {listed(gone)}"] * bool(gone) + [f"newly listed: {listed(new)}"] * bool(new)
     verdict = f"{count(len(after), 'more place', 'places')} to look at" if after else "none stands out"
-    text = f"After the change {count(len(after), 'writer')} of the struct share a line with members that others use"
+    verb = "shares" if len(after) == 1 else "share"
+    text = f"After the change {count(len(after), 'writer')} of the struct {verb} a line with members that others use"
     text += f" ({'; '.join(changes)})." if changes else ", the same as before."
     confidence: Confidence = "medium"
     settle = f"kitlib scan {subject.case.after} --struct {subject.case.struct}"

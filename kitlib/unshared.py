@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from statistics import median
+
 from kitlib.access import Profile
 from kitlib.answer import Answer, Fact, listed
 from kitlib.cost import Cost, cost
 from kitlib.machine import load_machine
+from kitlib.measure import Measurement
+from kitlib.measurefile import load_measurement
 from kitlib.questions import Subject
 from kitlib.text import pct
 
@@ -36,7 +40,11 @@ def unshared(subject: Subject) -> Answer:
     more = [b.name for b, a in zip(before.paths, after.paths, strict=True) if a.lines > b.lines]
     fewer = [b.name for b, a in zip(before.paths, after.paths, strict=True) if a.lines < b.lines]
     facts = [
-        Fact(f"{b.name}: {b.lines:g} lines before, {a.lines:g} after", "exact", f"profile {profile.name}")
+        Fact(
+            f"{b.name}: {b.lines:g} line{'s' * (b.lines != 1)} before, {a.lines:g} after",
+            "exact",
+            f"profile {profile.name}",
+        )
         for b, a in zip(before.paths, after.paths, strict=True)
     ]
     facts += [Fact(_predicted(m.name, b, a), "model", f"machine {m.name}") for m, b, a in sides]
@@ -45,8 +53,25 @@ def unshared(subject: Subject) -> Answer:
     span = " to ".join(dict.fromkeys((pct(min(cold)), pct(max(cold)))))
     text = f"{_lines(more, fewer)} For an object in no cache the model says {span} a path run, "
     text += "for one in the nearest cache nothing: every line is there already."
+    if case.measured is not None:
+        own = _measured(load_measurement(case.measured), case.measured.name)
+        facts += own
+        text += f" It was also measured, in {len(own)} modes on one machine: see below."
     unknown = tuple(f"{entry} is believed, not confirmed" for entry in profile.unconfirmed)
     return Answer("unshared", question, verdict, "medium", text, tuple(facts), unknown, settle)
+
+
+def _measured(done: Measurement, source: str) -> list[Fact]:
+    """One fact a mode of a measurement: medians before and after, the change and its verdict."""
+    facts = []
+    for result in done.results:
+        judged = result.judged
+        if judged is None or judged.change is None:
+            continue
+        sides = f"{median(result.before):.2f} to {median(result.after):.2f} ns a path run"
+        said = f"{result.spec.label}, {done.machine}: {sides}, {pct(judged.change)}; {judged.verdict}"
+        facts.append(Fact(said, "measured", source))
+    return facts
 
 
 def changed_code(subject: Subject, profile: Profile) -> Profile:
