@@ -15,7 +15,7 @@ MAKE = "write one with 'kitlib review new FILE'"
 Workload = Literal["micro", "application"]
 _KEYS = {
     "format", "version", "title", "about", "source", "struct", "before", "after", "line_bytes", "profile", "rules",
-    "randomised", "guarded", "claim", "evidence", "code", "unknown", "member",
+    "randomised", "guarded", "claim", "evidence", "code", "unknown", "member", "measured",
 }  # fmt: skip
 
 
@@ -67,7 +67,8 @@ class Case:
 
     ``member`` is the member the change is about; ``meets`` those it should not share a line with.
     ``guarded`` says whether the change itself carries an assertion, ``randomised`` whether the struct is
-    marked ``__randomize_layout``.
+    marked ``__randomize_layout``. ``measured`` is a result of
+    ``kitlib measure --format json`` for this very change.
     """
 
     name: str
@@ -88,6 +89,7 @@ class Case:
     evidence: tuple[Evidence, ...] = ()
     code: CodeChange | None = None
     unknown: tuple[Unknown, ...] = ()
+    measured: Path | None = None
 
 
 def shipped_cases() -> list[str]:
@@ -130,6 +132,7 @@ def read_case(path: Path) -> Case:
         line_bytes=_lines(record.get("line_bytes", [64, 128]), where),
         profile=_near(record["profile"], path) if record.get("profile") else None,
         rules=_file(record["rules"], path) if record.get("rules") else None,
+        measured=_file(record["measured"], path) if record.get("measured") else None,
         randomised=toml.flag(record, "randomised", where),
         guarded=toml.flag(record, "guarded", where),
         claim=_claim(record.get("claim"), where),

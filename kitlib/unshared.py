@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from statistics import median
 
 from kitlib.access import Profile
@@ -54,9 +55,9 @@ def unshared(subject: Subject) -> Answer:
     text = f"{_lines(more, fewer)} For an object in no cache the model says {span} a path run, "
     text += "for one in the nearest cache nothing: every line is there already."
     if case.measured is not None:
-        own = _measured(load_measurement(case.measured), case.measured.name)
-        facts += own
-        text += f" It was also measured, in {len(own)} modes on one machine: see below."
+        done = load_measurement(case.measured)
+        facts += _measured(done, case.measured.name)
+        text += _beside(done, cold)
     unknown = tuple(f"{entry} is believed, not confirmed" for entry in profile.unconfirmed)
     return Answer("unshared", question, verdict, "medium", text, tuple(facts), unknown, settle)
 
@@ -72,6 +73,20 @@ def _measured(done: Measurement, source: str) -> list[Fact]:
         said = f"{result.spec.label}, {done.machine}: {sides}, {pct(judged.change)}; {judged.verdict}"
         facts.append(Fact(said, "measured", source))
     return facts
+
+
+def _beside(done: Measurement, predicted: list[float]) -> str:
+    """What a measurement says beside the model: verdicts of the unshared modes, and whether one lies outside."""
+    found = [(r.spec.label, r.judged) for r in done.results if r.spec.mode != "shared" and r.judged is not None]
+    counts = Counter(judged.verdict for _, judged in found)
+    said = f" Measured on one machine ({done.machine}), {len(found)} unshared modes: "
+    said += ", ".join(f"{number} {verdict}" for verdict, number in counts.most_common()) + "."
+    decided = [(label, j.change) for label, j in found if j.change is not None and j.verdict in ("better", "worse")]
+    label, change = max(decided, key=lambda each: abs(each[1]), default=("", 0.0))
+    low, high = min(0.0, *predicted) - EQUAL_PCT, max(0.0, *predicted) + EQUAL_PCT
+    if not low <= change <= high:
+        said += f" The largest, {pct(change)} ({label}), is outside what the model predicts: they disagree."
+    return said
 
 
 def changed_code(subject: Subject, profile: Profile) -> Profile:

@@ -87,6 +87,13 @@ def test_without_a_profile_the_lines_of_a_path_are_not_known(file_case: Case) ->
     assert review_case(changed(file_case, profile=None)).answer("unshared").verdict == "undecided"
 
 
+def test_a_measurement_is_shown_as_measured(file_case: Case) -> None:
+    kinds = [fact.kind for fact in review_case(file_case).answer("unshared").facts]
+    assert kinds.count("measured") >= 3
+    without = review_case(changed(file_case, measured=None)).answer("unshared").facts
+    assert "measured" not in [fact.kind for fact in without]
+
+
 def test_a_partial_struct_is_not_edited_by_guesses() -> None:
     case = changed(open_case("iversion-2018"), member="i_version", meets=("i_count",))
     assert review_case(case).answer("keeps").verdict == "does not apply"

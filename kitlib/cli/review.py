@@ -51,6 +51,7 @@ settle = "kitlib measure BEFORE STRUCT --after AFTER"
 # Further keys, to be set above the first [table]:
 # profile = "struct_file"       which paths touch which members; a shipped name or a TOML file
 # rules = "layout-rules.toml"   a rules file for 'kitlib check'
+# measured = "mine.json"         what 'kitlib measure ... --format json' wrote for this change
 # randomised = true             the struct is marked __randomize_layout
 # guarded = true                the change itself carries an assertion
 """
