@@ -100,8 +100,8 @@ def real_workloads(subject: Subject) -> Answer:
     facts = tuple(
         Fact(("the opposite change: " if f.evidence.reverse else "") + f.text, "measured", f.source) for f in found
     )
-    unknown = tuple(u.text for u in subject.case.unknown)
-    settle = subject.case.unknown[0].settle if subject.case.unknown else _measure(subject.case)
+    unknown = tuple(f"{u.text} Would settle it: {u.settle}" for u in subject.case.unknown)
+    settle = "" if subject.case.unknown else _measure(subject.case)
     if not found:
         text = "No benchmark figure comes with this case."
         return Answer("workloads", question, "not measured", "none", text, facts, unknown, settle)
@@ -111,7 +111,7 @@ def real_workloads(subject: Subject) -> Answer:
         verdict = f"{_range(application)} in an application benchmark"
         lead = f"{count(len(application), 'figure')} from an application benchmark: {_range(application)}."
     else:
-        verdict = f"not shown; {_range(found)} in micro-benchmarks"
+        verdict = f"not shown; {_range(found)} in micro-benchmarks ({len(decided)} of {len(found)} decided)"
         lead = f"No application was measured. In micro-benchmarks: {_range(found)}."
     shared = listed(list(dict.fromkeys(e.shared for e in subject.case.evidence if e.shared)), "")
     where = f" There {shared}." if shared else ""

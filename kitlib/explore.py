@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import replace as with_
 from types import ModuleType
 from typing import Any
 
@@ -17,7 +16,7 @@ from kitlib.figures.layout import cacheline_map
 from kitlib.figures.style import FigureKind, plotly_js
 from kitlib.model import Layout
 from kitlib.page import EXPLORER_TYPE, front_end, styles
-from kitlib.randstruct import randomised_part
+from kitlib.randstruct import opened
 from kitlib.scenario import Scenario
 from kitlib.states import Extra, Session, Subject, Toggle, View, page_data, subject_data
 from kitlib.variants import Variants
@@ -106,17 +105,11 @@ def explore(
         chosen = variants.layouts()
         subject = Subject(chosen, before, extra, extra_title, extra_kind, *_toggles(variants, chosen))
         return Explorer(subject, View(member, line_bytes, phase))
-    chosen = {label: _opened(known) for label, known in (variants or {}).items()}
+    chosen = {label: opened(known) for label, known in (variants or {}).items()}
     if layout is not None and not any(layout is known for known in (variants or {}).values()):
-        chosen = {"as given" if chosen else layout.title: _opened(layout), **chosen}
-    subject = Subject(chosen, before and _opened(before), extra, extra_title, extra_kind)
+        chosen = {"as given" if chosen else layout.title: opened(layout), **chosen}
+    subject = Subject(chosen, before and opened(before), extra, extra_title, extra_kind)
     return Explorer(subject, View(member, line_bytes, phase))
-
-
-def _opened(layout: Layout) -> Layout:
-    """What there is to move: the anonymous struct inside, if `layout` holds nothing else (mm_struct of late)."""
-    inner = randomised_part(layout)
-    return layout if inner is layout else with_(inner, name=layout.name, source=layout.source)
 
 
 def _toggles(variants: Variants, labels: Iterable[str]) -> tuple[tuple[Toggle, ...], tuple[tuple[int, ...], ...]]:

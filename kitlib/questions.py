@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from kitlib.access import Profile
 from kitlib.answer import Answer, Confidence, Fact, listed
 from kitlib.cases import Case
+from kitlib.datafiles import data_root
 from kitlib.diff import diff_layouts
 from kitlib.fragility import Fragility, fragility
 from kitlib.guard import evaluate
@@ -180,7 +181,10 @@ def _top(path: str) -> str:
 
 def _guard(case: Case) -> str:
     if case.rules is not None:
-        return f"kitlib check {case.rules.name} YOUR_BUILD"
+        ours = data_root()
+        shown = case.rules.resolve()
+        path = f"data/{shown.relative_to(ours)}" if shown.is_relative_to(ours) else case.rules
+        return f"kitlib check {path} YOUR_BUILD"
     return f"kitlib guard {case.after} {case.struct} --hot {','.join((case.member, *case.meets))}"
 
 

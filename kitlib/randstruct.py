@@ -191,6 +191,12 @@ def randomised_part(layout: Layout) -> Layout:
     return layout
 
 
+def opened(layout: Layout) -> Layout:
+    """`layout` as people think of it: the anonymous struct inside under the outer name, if it holds nothing else."""
+    inner = randomised_part(layout)
+    return layout if inner is layout else with_(inner, name=layout.name, source=layout.source)
+
+
 def first_dimension(member: Member) -> int | None:
     """Elements in the outermost dimension of an array; 0 for a flexible one, None for no array."""
     if member.count is None:

@@ -27,6 +27,19 @@ CONFIDENCE = {
 }
 
 
+TERMS = {
+    "cache line": "the unit in which processors move memory, 64 bytes on most machines; some act on pairs, 128 bytes",
+    "shares a line with": "a write to one member takes the whole line, with all others on it, from every other CPU",
+    "micro-benchmark": "a loop of one or a few calls, as against an application",
+    "path run": "one pass through a piece of code, such as a lookup or a close",
+    "hot, cold, shared": "an object in this CPU's own cache, in no cache, in use by other CPUs at the same time",
+    "decided": "the runs differ by more than chance explains; otherwise the verdict is undecided",
+    "mode": "one of the ways in which a compiler randomises member order",
+    "score": "0 to 100, from types and names: how much a writer and its line-mates look contended or often read",
+    "member of the promise": "a member that must keep its place for the change to last",
+}
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class ReviewPage:
     """Shows a `Review` in a notebook and in its page."""
@@ -39,7 +52,9 @@ class ReviewPage:
     def _repr_html_(self) -> str:
         rows = "".join(_row(answer) for answer in self.review.answers)
         head = "<thead><tr><th>question</th><th>verdict</th><th>confidence</th></tr></thead>"
-        table = f'<div class="kit-scroll"><table class="kit-table">{head}<tbody>{rows}</tbody></table></div>'
+        table = (
+            f'<div class="kit-scroll"><table class="kit-table kit-verdicts">{head}<tbody>{rows}</tbody></table></div>'
+        )
         parts = "".join(_details(answer) for answer in self.review.answers)
         return f'<style>{styles()}</style><div class="kit-review">{table}{parts}</div>'
 
@@ -101,6 +116,8 @@ def review_html(review: Review) -> str:
         subject = Subject({review.before.title: review.before}, review.before)
         data = page_data(subject, View(_top(case.member)))
         parts.append(f"<h2>Move it yourself</h2>{explorer_html(data)}")
+    terms = "".join(f"<dt>{escape(term)}</dt><dd>{escape(means)}</dd>" for term, means in TERMS.items())
+    parts.append(f"<h2>Terms on this page</h2><dl>{terms}</dl>")
     parts.append(f"<p><small>Source of the case: {escape(case.source)}</small></p>")
     return page_html(case.title, "".join(parts), about=case.about)
 

@@ -6,7 +6,7 @@ from collections import Counter
 from statistics import median
 
 from kitlib.access import Profile
-from kitlib.answer import Answer, Fact, listed
+from kitlib.answer import Answer, Fact, FactKind, listed
 from kitlib.cost import Cost, cost
 from kitlib.machine import load_machine
 from kitlib.measure import Measurement
@@ -73,6 +73,11 @@ def _measured(done: Measurement, source: str) -> list[Fact]:
         said = f"{result.spec.label}, {done.machine}: {sides}, {pct(judged.change)}; {judged.verdict}"
         facts.append(Fact(said, "measured", source))
     return facts
+
+
+def _kind(profile: Profile, path: str) -> FactKind:
+    """Lines of a path are arithmetic; where an access is only believed, what goes into it is not."""
+    return "exact" if all(access.confirmed for access in profile.path(path).accesses) else "model"
 
 
 def _beside(done: Measurement, predicted: list[float]) -> str:

@@ -16,6 +16,8 @@ from kitlib.difftext import diff_record, diff_text
 from kitlib.edit import Align, AlignStruct, Edit, Insert, Isolate, Move, Pad, Remove, Swap
 from kitlib.errors import DataError, NotFound, near
 from kitlib.files import write_whole
+from kitlib.model import Layout
+from kitlib.randstruct import opened
 from kitlib.scenario import Scenario
 from kitlib.source import pick
 from kitlib.sources import open_source
@@ -55,7 +57,14 @@ def show(source: str, struct: str | None, line_bytes: int, phase: int, expand: b
         click.echo(pahole_text(layout).rstrip("\n"))
         return
     options: dict[str, Any] = {"line_bytes": line_bytes, "phase": phase, "expand": expand}
-    emit(layout_record(layout, **options), lambda: layout_text(layout, **options), fmt)
+    emit(layout_record(layout, **options), lambda: _shown(layout, options), fmt)
+
+
+def _shown(layout: Layout, options: dict[str, Any]) -> str:
+    """The text of ``show``: a struct that only wraps an unnamed one, as mm_struct does, is opened."""
+    inner = opened(layout)
+    note = "" if inner is layout else f"\n{layout.title} only wraps an unnamed struct; its members are shown"
+    return layout_text(inner, **options) + note
 
 
 _EDITS = ("--move", "--swap", "--align", "--align-struct", "--isolate", "--insert", "--pad", "--remove")
