@@ -155,7 +155,8 @@ def measure_text(done: Measurement, *, compared: bool) -> str:
     last = "verdict" if compared else "samples"
     out = [
         f"{done.layout}, profile {done.profile}, measured on {done.machine} in {done.seconds:.1f} s",
-        f"median {UNIT}; {done.work_ns:g} ns of other work between runs in the shared mode; slow drift is taken out of the change",
+        f"median {UNIT}; {done.work_ns:g} ns of other work between runs in the shared mode; "
+        "slow drift is taken out of the change",
         "",
         table(("mode", "before", "after", "change", "95 %", last), rows, right="lrrrrl"),
     ]
