@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from kitlib.errors import NotFound
 from kitlib.lines import find_leaf
-from kitlib.model import Layout, Member
+from kitlib.model import Layout, Member, bytes_touched
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Place:
     @property
     def size(self) -> int:
         """Bytes the member touches."""
-        return ((self.bit_offset + self.bit_size + 7) >> 3) - (self.bit_offset >> 3)
+        return bytes_touched(self.bit_offset, self.bit_size)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from kitlib import datafiles
 from kitlib import tomlfile as toml
+from kitlib.access import OPS
 from kitlib.errors import DataError, NotFound, near
 
 FORMAT, VERSION = "kitlib-case", 1
@@ -175,7 +176,11 @@ def _code(record: Any, where: str) -> CodeChange | None:
     where = f"{where}: [code]"
     toml.table(record, where)
     toml.only(record, {"member", "before", "after"}, where)
-    return CodeChange(*(toml.text(record, key, where) for key in ("member", "before", "after")))
+    change = CodeChange(*(toml.text(record, key, where) for key in ("member", "before", "after")))
+    for op in (change.before, change.after):
+        if op not in OPS:
+            raise DataError(f"{where}: '{op}' is no operation; use one of {', '.join(OPS)}")
+    return change
 
 
 def _unknown(record: Any, where: str) -> Unknown:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from kitlib.errors import NotFound, PlacementError, near
-from kitlib.model import Layout, Member
+from kitlib.model import Layout, Member, bytes_touched
 from kitlib.tags import tags_of
 
 LINE_SIZES = (32, 64, 128, 256)
@@ -61,7 +61,7 @@ class Leaf:
 
     @property
     def size(self) -> int:
-        return ((self.bit_offset + self.bit_size + 7) >> 3) - (self.bit_offset >> 3)
+        return bytes_touched(self.bit_offset, self.bit_size)
 
     @property
     def tags(self) -> frozenset[str]:

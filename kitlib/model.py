@@ -68,6 +68,11 @@ class SourceInfo:
     detail: str = ""
 
 
+def bytes_touched(bit_offset: int, bit_size: int) -> int:
+    """Bytes that hold any of `bit_size` bits from `bit_offset` on."""
+    return ((bit_offset + bit_size + 7) >> 3) - (bit_offset >> 3)
+
+
 @dataclass(frozen=True, slots=True)
 class Member:
     """One member of a struct or union.
@@ -110,7 +115,7 @@ class Member:
     @property
     def size(self) -> int:
         """Bytes the member touches (for a bit-field those that hold any of its bits)."""
-        return ((self.bit_offset + self.bit_size + 7) >> 3) - (self.bit_offset >> 3)
+        return bytes_touched(self.bit_offset, self.bit_size)
 
     @property
     def bit_end(self) -> int:

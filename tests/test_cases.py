@@ -60,6 +60,7 @@ def test_a_small_case_has_defaults(tmp_path: Path) -> None:
         (("[member]", '[claim]\ntext = "x"\nmember = "f_count"\n[member]'), "'with' must name"),
         (("[member]", '[[evidence]]\nworkload = "big"\n[member]'), "'micro' or 'application'"),
         (("[member]", '[[evidence]]\nworkload = "micro"\n[member]'), "give either 'published'"),
+        (("[member]", '[code]\nmember = "f_count"\nbefore = "cas"\nafter = "add"\n[member]'), "is no operation"),
         (("[member]", "evidence = 3\n[member]"), "must be written as [[evidence]]"),
     ],
 )
