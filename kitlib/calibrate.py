@@ -187,9 +187,8 @@ _SHARING = (["r:b", "x:a"], ["r:a", "r:c", "+:a"], ["r:c"], ["r:a", "r:d", "w:d"
 
 
 def _shared(here: Topology, machine: Machine) -> dict[str, Number]:
-    """Fit the cost of a move and of an upgrade to all ways to share four words out.
-
-    ``move_overlap`` stays assumed: these patterns hardly depend on it.
+    """Fit how lines move (the cost of a move, an upgrade, how often reads migrate and overlap) to all ways to share
+    four words out.
 
     One program runs all of them, since a hypervisor may move the CPUs from one program to the next.
     """
@@ -204,22 +203,28 @@ def _shared(here: Topology, machine: Machine) -> dict[str, Number]:
     alone = _times(here, profile, layouts[:1], ModeSpec("shared", 1, 1, True))[0]
     added = [ns - alone for ns in _times(here, profile, layouts, ModeSpec("shared", 2, 1, True))]
     models = [Model(layout, profile, machine, pair_weight=0.0) for layout in layouts]
+    shares = ("upgrade", "migratory", "move_overlap")
 
     def errors(values: NDArray[np.float64], /) -> list[float]:
-        move, upgrade = (float(v) for v in values)
-        trial = machine.with_values(dirty_near_ns=move, dirty_far_ns=move, upgrade_ns=upgrade)
+        move, *others = (float(v) for v in values)
+        trial = machine.with_values(dirty_near_ns=move, dirty_far_ns=move, **dict(zip(shares, others, strict=True)))
         return [model.on(trial).waiting_ns(2, WORK_NS) - ns for model, ns in zip(models, added, strict=True)]
 
+    start = (max(added), *(machine[key] for key in shares))
     fitted = least_squares(
-        errors, x0=(20.0, 5.0), bounds=((2.0, 0.0), (2000.0, 100.0)), x_scale=(10, 1), diff_step=[0.01, 0.01]
+        errors,
+        x0=start,
+        bounds=((2.0, 0.0, 0.0, 0.0), (2000.0, 1.0, 1.0, 1.0)),
+        x_scale=(10, 0.3, 0.3, 0.3),
+        diff_step=[0.02] * len(start),
     )
     error = float(np.sqrt(np.mean(np.square(fitted.fun))))
     source = f"fitted to {len(layouts)} sharing patterns of two CPUs (error {error:.1f} ns)"
-    move, upgrade = (Number(float(v), "measured here", source) for v in fitted.x)
+    move, *others = (Number(float(v), "measured here", source) for v in fitted.x)
     return {
         "dirty_near_ns": move,
         "dirty_far_ns": move,
-        "upgrade_ns": upgrade,
+        **dict(zip(shares, others, strict=True)),
         "pair_weight": _pair_weight(here, machine),
     }
 

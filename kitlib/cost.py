@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kitlib.access import Profile
-from kitlib.contention import solve
+from kitlib.contention import Protocol, solve
 from kitlib.machine import Machine
 from kitlib.model import Layout
 from kitlib.traffic import Reach, Traffic, traffic
@@ -163,14 +163,14 @@ class Model:
         hot = self.hot()
         mean_hot = float(hot @ self._shares)
         think = (mean_hot + work) / np.maximum(part, 1e-9)
+        m = self.machine
+        protocol = Protocol(m["migratory"], m["upgrade"], m["move_overlap"], m["atomic_ns"])
         waits = solve(
             view,
             think,
             n,
             move_ns(self.machine, n),
-            upgrade_ns=self.machine["upgrade_ns"],
-            overlap=self.machine["move_overlap"],
-            atomic_ns=self.machine["atomic_ns"],
+            protocol,
         )
         path_ns = np.broadcast_to(hot, (*n.shape, len(hot))).copy()
         for i, event in enumerate(view.events):

@@ -252,10 +252,14 @@ def run_plan(
     effort: Effort,
     *,
     phase: int = 0,
+    place_step: int = 128,
     seed: int = 1,
     tick: Callable[[Reading], None] | None = None,
 ) -> list[Reading]:
-    """Run a compiled program once for `spec` over all `layouts`; returns its slices after the warm-up."""
+    """Run a compiled program once for `spec` over all `layouts`; returns its slices after the warm-up.
+
+    A shared object is moved about by multiples of `place_step` bytes (128 keeps pairs of lines together).
+    """
     work = profile.workload.work_ns if spec.mode == "shared" else 0.0
     table = [(spacing(profile, layout), phase, plan.offsets(locate(profile, layout))) for layout in layouts]
     given = arguments(
@@ -268,6 +272,7 @@ def run_plan(
         limit_s=effort.limit_s,
         seed=seed,
         layouts=table,
+        place_step=place_step,
     )
     return run(program, given, effort.limit_s + 2, tick)
 

@@ -76,9 +76,25 @@ def arguments(
     limit_s: int,
     seed: int,
     layouts: Sequence[tuple[int, int, Sequence[int]]],
+    place_step: int = 128,
 ) -> list[str]:
-    """Command line of the program; `layouts` are (spacing, phase, offsets), run in turn in every sample."""
-    head = [",".join(map(str, cpus)), int(shared), samples, sample_ms, f"{work_ns:.3f}", objects, limit_s, seed]
+    """Command line of the program; `layouts` are (spacing, phase, offsets), run in turn in every sample.
+
+    A shared object is put somewhere else for every sample, at a multiple of `place_step` bytes that is the same for
+    all layouts. How long a line takes to move depends on its address (which slice of the cache looks after it): by up
+    to 1.5 % of a run as measured here, as much as many layouts differ by.
+    """
+    head = [
+        ",".join(map(str, cpus)),
+        int(shared),
+        samples,
+        sample_ms,
+        f"{work_ns:.3f}",
+        objects,
+        limit_s,
+        seed,
+        place_step,
+    ]
     tail = [",".join(map(str, (step, phase, *offsets))) for step, phase, offsets in layouts]
     return [str(x) for x in (*head, *tail)]
 
@@ -118,7 +134,7 @@ _TEMPLATE = r"""
 #include <time.h>
 #include <unistd.h>
 
-enum { SLOTS = @SLOTS@, ROUNDS = @ROUNDS@, MAX_CPUS = 1024, MAX_LAYOUTS = 256 };
+enum { SLOTS = @SLOTS@, ROUNDS = @ROUNDS@, MAX_CPUS = 1024, MAX_LAYOUTS = 256, PAGE = 4096, ROOM = 64 << 20 };
 struct layout { size_t spacing, phase; int64_t offset[SLOTS]; };
 
 static volatile int stop __attribute__((aligned(256)));
@@ -128,6 +144,7 @@ static pthread_barrier_t gate;
 static struct layout layouts[MAX_LAYOUTS];
 static const struct layout *now;
 static uint64_t work;
+static size_t place; /* bytes into the memory: see arguments() */
 static volatile uint64_t no_bits = 0;
 
 struct worker {
@@ -159,7 +176,7 @@ __attribute__((noinline)) static uint64_t turns(struct worker *w, const struct l
   const uint64_t zero = no_bits;
   const uint32_t *order = w->order;
   const size_t count = w->count, spacing = l->spacing;
-  char *base = w->memory + l->phase, *p;
+  char *base = w->memory + place + l->phase, *p;
   int64_t o[SLOTS];
   const uint64_t most = 2 * work; /* a random amount, so that threads do not fall into step */
   uint64_t acc = 0, done = 0, dice = (uint64_t)w->cpu + 1, k;
@@ -265,7 +282,7 @@ static void sample(int index, int threads, int ms) {
 int main(int argc, char **argv) {
   int threads = 0, kinds = 0;
   size_t largest = 0;
-  if (argc < 10) return 2;
+  if (argc < 11) return 2;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   alarm((unsigned)atoi(argv[7]));
   for (char *cpu = strtok(argv[1], ","); cpu && threads < MAX_CPUS; cpu = strtok(0, ",")) {
@@ -273,8 +290,8 @@ int main(int argc, char **argv) {
   }
   int shared = atoi(argv[2]), samples = atoi(argv[3]), ms = atoi(argv[4]);
   work = steps_for(atof(argv[5]));
-  size_t count = strtoull(argv[6], 0, 10);
-  for (int i = 9; i < argc && kinds < MAX_LAYOUTS; i++, kinds++) {
+  size_t count = strtoull(argv[6], 0, 10), place_step = strtoull(argv[9], 0, 10);
+  for (int i = 10; i < argc && kinds < MAX_LAYOUTS; i++, kinds++) {
     struct layout *l = &layouts[kinds];
     char *rest = argv[i];
     l->spacing = strtoull(rest, &rest, 10);
@@ -282,9 +299,10 @@ int main(int argc, char **argv) {
     for (int s = 0; s < SLOTS; s++) l->offset[s] = strtoll(rest + 1, &rest, 10);
     if (l->spacing > largest) largest = l->spacing;
   }
+  size_t room = (count + 1) * largest + PAGE + (shared ? (size_t)ROOM : 0);
   for (int t = 0; t < threads; t++) {
     workers[t].count = count;
-    workers[t].memory = t && shared ? workers[0].memory : memory_of((count + 1) * largest + 4096);
+    workers[t].memory = t && shared ? workers[0].memory : memory_of(room);
     workers[t].order = shuffled(count, strtoull(argv[8], 0, 10) * 2654435761u + 88172645463325252ULL + (uint64_t)t);
   }
   pthread_barrier_init(&gate, 0, (unsigned)threads + 1);
@@ -293,7 +311,10 @@ int main(int argc, char **argv) {
   }
   for (int k = 0; k < kinds; k++) sample(k, threads, ms);
   printf("warm\n");
+  uint64_t dice = strtoull(argv[8], 0, 10);
   for (int s = 0; s < samples; s++) {
+    dice = dice * 0x5851f42d4c957f2dULL + 0x14057b7ef767814fULL;
+    if (shared) place = place_step * (size_t)((dice >> 32) % (ROOM / place_step));
     for (int k = 0; k < kinds; k++) sample(k, threads, ms);
   }
   now = 0;

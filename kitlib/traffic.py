@@ -6,7 +6,7 @@ Everything is counted over the profile's cycle of path runs (`kitlib.schedule`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
 
 from kitlib.access import ATOMIC, Placed, Profile, locate, spacing
@@ -25,6 +25,8 @@ class Event:
     exclusive here. ``touchers`` and ``writers`` are all turns in which a CPU touches or writes the line.
     ``loop`` marks a compare-exchange loop.
     ``again`` is above 0 for a use of the line later in the same run: the atomics that lie between.
+    ``behind`` are the events of the group, by index, that come before the line's last use in it (plain stores do not
+    count): while the run waits for them, this line can be taken away.
     """
 
     turn: int
@@ -40,6 +42,7 @@ class Event:
     writers: tuple[int, ...]
     again: int = 0
     loop: bool = False
+    behind: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,24 +133,35 @@ class _Use:
     writes: bool
     plain: bool
     loop: bool
+    first: int
+    last: int
 
 
 def _uses(steps: Sequence[Placed], grain_bytes: int, phase: int) -> list[_Use]:
     """A run's lines in the order of first use, once for each group in which the line is used."""
     found: dict[tuple[int, int], _Use] = {}
     group = 0
-    for step in steps:
+    for at, step in enumerate(steps):
         atomic, loop = step.access.op in ATOMIC, step.access.op == "cmpxchg"
         for line in lines_of(step, grain_bytes, phase):
             old = found.get((line, group))
             # A compare-exchange loop loads first, but the exchange asks for the line at the same time.
             reads = step.access.op == "read"
             if old is None:
-                found[line, group] = _Use(line, group, reads, step.access.writes, not atomic, loop)
+                found[line, group] = _Use(line, group, reads, step.access.writes, not atomic, loop, at, at)
             elif step.access.writes:
                 found[line, group] = _Use(
-                    line, group, old.reads_first, True, old.plain and not atomic, old.loop or loop
+                    line,
+                    group,
+                    old.reads_first,
+                    True,
+                    old.plain and not atomic,
+                    old.loop or loop,
+                    old.first,
+                    at if atomic else old.last,
                 )
+            else:
+                found[line, group] = replace(old, last=at)
         group += atomic
     return list(found.values())
 
@@ -164,9 +178,14 @@ def _events(uses: Sequence[Sequence[_Use]], path_of: Sequence[int]) -> list[Even
     events: list[Event] = []
     for turn, run in enumerate(uses):
         before: dict[int, _Use] = {}
-        for use in run:
-            if use.line not in writers:
-                continue
+        contended = [use for use in run if use.line in writers]
+        number = len(events)
+        for use in contended:
+            behind = tuple(
+                number + i
+                for i, other in enumerate(contended)
+                if other is not use and other.group == use.group and other.first < use.last
+            )
             touch, write = tuple(sorted(set(touchers[use.line]))), tuple(sorted(set(writers[use.line])))
             earlier = before.get(use.line)
             last = turn if earlier else next(t for g in range(1, cycle + 1) if (t := (turn - g) % cycle) in touch)
@@ -187,6 +206,7 @@ def _events(uses: Sequence[Sequence[_Use]], path_of: Sequence[int]) -> list[Even
                     write,
                     again,
                     use.loop,
+                    behind,
                 )
             )
             before[use.line] = use
