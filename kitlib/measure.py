@@ -32,6 +32,8 @@ COLD_BYTES = 256 << 20
 """Working set of the cold mode: at least this, and 4 times L3 where that is more (at most 1 GiB)."""
 
 
+SMALL_PCT = 0.5
+"""A change whose interval is within ± this is no difference, however certain."""
 DRIFT_ROUNDS = 3
 """Rounds on either side over which drift is estimated."""
 
@@ -343,8 +345,13 @@ def steadied(starts: Sequence[Sequence[Reading]], sides: int, slices: int = 1) -
 
 
 def settled(judged: Judged) -> Judged:
-    """The verdict, held back where test and interval disagree: a few disturbed samples can do that."""
-    if judged.verdict in ("better", "worse") and judged.ci95 and judged.ci95[0] <= 0 <= judged.ci95[1]:
+    """The verdict, held back where test and interval disagree (a few disturbed samples can do that) and where the whole
+    interval is within `SMALL_PCT`: certain, but nothing to choose a layout by."""
+    if judged.verdict not in ("better", "worse") or not judged.ci95:
+        return judged
+    if max(map(abs, judged.ci95)) <= SMALL_PCT:
+        return replace(judged, verdict="no difference", reason=f"{judged.reason}, but within ± {SMALL_PCT:g} %")
+    if judged.ci95[0] <= 0 <= judged.ci95[1]:
         why = f"{judged.reason}, but the 95 % interval of the mean includes 0: some samples were disturbed"
         return replace(judged, verdict="undecided", reason=why)
     return judged

@@ -198,6 +198,16 @@ def test_a_verdict_is_held_back_where_its_interval_includes_no_change() -> None:
     assert settled(judged).verdict == "undecided"
 
 
+def test_a_certain_change_that_is_tiny_is_no_difference() -> None:
+    calm = [100.0 + 0.01 * (i % 3) for i in range(20)]
+
+    def verdict(percent: float) -> str:
+        row = Delta("hot", Value.of(calm), Value.of([x * (1 + percent / 100) for x in calm]), unit="ns/run")
+        return settled(judge(Table("t", (row,)), options=Options(better="lower")).rows[0]).verdict
+
+    assert [verdict(p) for p in (0.2, -0.2, 1.0, -1.0)] == ["no difference", "no difference", "worse", "better"]
+
+
 def test_no_compiler_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.delenv("CC", raising=False)
