@@ -146,7 +146,7 @@ class Insert:
             return _change_inside(layout, inside, lambda inner: self._into(inner, member))
         members = list(layout.members)
         if self.after is None and self.before is None and self.index is None:
-            target = len(members)
+            target = len(members) - (tail_of(layout) is not None)
         else:
             target = _anchor(layout, self.after, self.before, self.index)
         members.insert(target, member)
@@ -208,8 +208,16 @@ EDITS: dict[str, type[Edit]] = {
 def apply(layout: Layout, edits: Iterable[Edit]) -> Layout:
     """Apply `edits` in order. Raises `NotFound` for an unknown member, `PlacementError` for a misfit."""
     for edit in edits:
-        layout = edit.apply(layout)
+        tail, layout = tail_of(layout), edit.apply(layout)
+        if tail is not None and any(m.name == tail.name for m in layout.members) and tail_of(layout) is None:
+            raise PlacementError(f"{edit}: {tail.name} is an array without a size: it stays last")
     return layout
+
+
+def tail_of(layout: Layout) -> Member | None:
+    """The array without a size that ends a struct (``T x[]``, or ``T x[0]`` in its stead), as C wants it; or None."""
+    last = layout.members[-1] if layout.members else None
+    return last if last is not None and last.is_flexible and layout.kind != "union" else None
 
 
 def _inside(layout: Layout, *names: str, arms: bool = True) -> int | None:

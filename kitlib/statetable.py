@@ -13,6 +13,7 @@ from dataclasses import replace as _with
 from typing import Any
 
 from kitlib.blocks import tag_of, title_of
+from kitlib.edit import tail_of
 from kitlib.model import Layout, Member
 from kitlib.place import align_up, member_align, next_bit, place, rules_of
 from kitlib.tags import WRITTEN_TAGS
@@ -35,7 +36,7 @@ class Step:
 def last_position(layout: Layout) -> int:
     """The last position a member can move to: a flexible array stays behind everything else, as C wants it."""
     count = len(layout.members)
-    return count - 2 if count and layout.members[-1].is_flexible else count - 1
+    return count - 1 - (tail_of(layout) is not None)
 
 
 def positions(layout: Layout, index: int) -> tuple[int, int]:

@@ -168,3 +168,13 @@ def test_unknown_edits_and_values_are_refused() -> None:
         record["edits"] = [entry]
         with pytest.raises((DataError, PlacementError)):
             Scenario.from_json(json.dumps(record), "x.json")
+
+
+def test_an_array_without_a_size_stays_last() -> None:
+    layout = apply(make_layout("n:4 b:8"), [Insert("char tail[]")])
+    for edit in (Move("tail", after="n"), Move("b", after="tail"), Swap("n", "tail"), Insert("u32 x", after="tail")):
+        with pytest.raises(PlacementError, match="tail is an array without a size: it stays last"):
+            apply(layout, [edit])
+    grown = apply(layout, [Insert("u32 x"), Move("b", index=0)])
+    assert [m.name for m in grown.members] == ["b", "n", "x", "tail"]
+    assert [m.name for m in apply(layout, [Remove("tail"), Move("n", after="b")]).members] == ["b", "n"]
