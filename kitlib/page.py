@@ -38,11 +38,13 @@ _CODE_OR_MATH = re.compile(r"(```.*?```|`[^`\n]*`)|\$\$(.+?)\$\$|(?<![\\$\w])\$(
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of the index: a page's file name, title and first sentences, all plain text."""
+    """One line of the index: a page's file name, title, first sentences and (question, verdict) pairs, all plain
+    text."""
 
     file: str
     title: str
     about: str = ""
+    verdicts: tuple[tuple[str, str], ...] = ()
 
 
 @cache
@@ -175,8 +177,16 @@ def _plain(markup: str) -> str:
     return re.sub(r"<[^>]+>", "", re.sub(r'<a class="anchor-link".*?</a>', "", markup, flags=re.DOTALL)).strip()
 
 
-def page_html(title: str, body: str, *, about: str = "", home: str = "index.html") -> str:
-    """A whole page around `body` (markup that is trusted or escaped); `title` and `about` are plain text.
+def page_html(
+    title: str,
+    body: str,
+    *,
+    about: str = "",
+    home: str = "index.html",
+    verdicts: Sequence[tuple[str, str]] = (),
+) -> str:
+    """A whole page around `body` (markup that is trusted or escaped); `title`, `about` and `verdicts` (question and
+    verdict, for the index) are plain text.
 
     plotly.js is carried along only if there is a figure or an explorer. `home` links back to the index ("" for none).
     """
@@ -195,7 +205,7 @@ def page_html(title: str, body: str, *, about: str = "", home: str = "index.html
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="generator" content="kitlib {__version__}">
 <meta name="description" content="{escape(about)}">
-<title>{escape(title)}</title>
+{_verdict_marks(verdicts)}<title>{escape(title)}</title>
 <link rel="icon" href="data:,">
 <style>{styles()}{_asset("page.css")}</style>
 </head>
@@ -207,6 +217,10 @@ def page_html(title: str, body: str, *, about: str = "", home: str = "index.html
 </body>
 </html>
 """
+
+
+def _verdict_marks(verdicts: Sequence[tuple[str, str]]) -> str:
+    return "".join(f'<meta name="kit-verdict" content="{escape(q)}|{escape(v)}">\n' for q, v in verdicts)
 
 
 REVIEW_PREFIX = "review-"
@@ -221,9 +235,14 @@ _SECTIONS = (
 
 def _section(heading: str, entries: Sequence[Entry]) -> str:
     rows = "".join(
-        f'<li><a href="{escape(e.file)}">{escape(e.title)}</a><p>{escape(e.about)}</p></li>' for e in entries
+        f'<li><a href="{escape(e.file)}">{escape(e.title)}</a><p>{escape(e.about)}</p>{_short(e)}</li>' for e in entries
     )
     return f'<h2>{escape(heading)}</h2><ul class="kit-index">{rows}</ul>' if rows else ""
+
+
+def _short(entry: Entry) -> str:
+    rows = "".join(f"<li>{escape(q)} <strong>{escape(v)}</strong></li>" for q, v in entry.verdicts)
+    return f'<ul class="kit-short">{rows}</ul>' if rows else ""
 
 
 def index_html(entries: Iterable[Entry]) -> str:
@@ -250,7 +269,13 @@ def read_entry(path: Path) -> Entry | None:
     about = re.search(r'<meta name="description" content="(.*?)">', head, re.DOTALL)
     if '<meta name="generator" content="kitlib' not in head or title is None:
         return None
-    return Entry(path.name, _unescaped(title[1]), _unescaped(about[1]) if about else "")
+    verdicts = re.findall(r'<meta name="kit-verdict" content="(.*?)\|(.*?)">', head)
+    return Entry(
+        path.name,
+        _unescaped(title[1]),
+        _unescaped(about[1]) if about else "",
+        tuple((_unescaped(q), _unescaped(v)) for q, v in verdicts),
+    )
 
 
 def _unescaped(text: str) -> str:

@@ -27,6 +27,8 @@ CONFIDENCE = {
 }
 
 
+IN_INDEX = 3
+"""Answers of a review that the index of pages shows."""
 TERMS = {
     "cache line": "the unit in which processors move memory, 64 bytes on most machines; some act on pairs, 128 bytes",
     "shares a line with": "a write to one member takes the whole line, with all others on it, from every other CPU",
@@ -119,7 +121,8 @@ def review_html(review: Review) -> str:
     terms = "".join(f"<dt>{escape(term)}</dt><dd>{escape(means)}</dd>" for term, means in TERMS.items())
     parts.append(f"<h2>Terms on this page</h2><dl>{terms}</dl>")
     parts.append(f"<p><small>Source of the case: {escape(case.source)}</small></p>")
-    return page_html(case.title, "".join(parts), about=case.about)
+    verdicts = [(answer.question, answer.verdict) for answer in review.answers[:IN_INDEX]]
+    return page_html(case.title, "".join(parts), about=case.about, verdicts=verdicts)
 
 
 def _top(path: str) -> str:

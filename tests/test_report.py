@@ -300,3 +300,13 @@ def test_notebooks_are_thin_and_stored_without_outputs() -> None:
                 assert cell.outputs == []
                 assert cell.execution_count is None
                 assert len(cell.source.splitlines()) <= 9, f"{path.name}: {cell.source}"
+
+
+def test_the_index_shows_the_first_verdicts_of_a_review(tmp_path: Path) -> None:
+    told = [("Is it <true>?", 'no | "never"'), ("Who pays?", "nobody")]
+    page = tmp_path / "review-x.html"
+    page.write_text(page_html("x", "<h1>x</h1>", verdicts=told), encoding="utf-8")
+    entry = read_entry(page)
+    assert entry is not None and list(entry.verdicts) == told
+    text = index_html([entry])
+    assert "Is it &lt;true&gt;? <strong>no | &quot;never&quot;</strong>" in text
