@@ -1,8 +1,8 @@
 """'This machine' as a machine profile: its latencies measured with the measuring program itself.
 
 Small synthetic layouts isolate one number each: a lone line, two lines in one pair or in two, and a few
-sharing patterns from which the cost of a move and of an upgrade are fitted. None of the layouts that
-are judged later takes part.
+sharing patterns to which the cost of a move and of an upgrade is fitted, and how often reads migrate and overlap.
+None of the layouts that are judged later takes part.
 """
 
 from __future__ import annotations
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 EFFORT = Effort(samples=12, slices=1, sample_ms=12, rounds=1, limit_s=30)
 COLD_BYTES = 256 << 20
 QUIET_PCT = 12.0
+SHARE_DOUBT = 0.25
+"""By how much fitted shares differ between calibrations of one machine (0.46 to 0.63, 0.22 to 0.36 as measured)."""
+POOR_FIT = 0.5
+"""Three times the error of the fit, as a share of a move, above which a calibration says that it is uncertain."""
 WORK_NS = 60.0
 """Work between runs while sharing: well above a move, so that a CPU does not keep a line by being quick."""
 
@@ -63,6 +67,12 @@ def calibrate(topology: Topology | None = None, tick: Callable[[str], None] | No
     if len(here.cpus) > 1:
         say("shared lines")
         machine = _with_numbers(machine, _shared(here, machine))
+        move = machine.numbers["dirty_near_ns"]
+        if move.high - move.value > POOR_FIT * move.value:
+            notes.append(
+                f"how lines move between CPUs is uncertain: {move.source}, a move being {move.value:.0f} ns; other "
+                "programs or guests were in the way, so calibrate again when it is quiet"
+            )
     return Calibration(machine, tuple(notes))
 
 
@@ -220,13 +230,15 @@ def _shared(here: Topology, machine: Machine) -> dict[str, Number]:
     )
     error = float(np.sqrt(np.mean(np.square(fitted.fun))))
     source = f"fitted to {len(layouts)} sharing patterns of two CPUs (error {error:.1f} ns)"
-    move, *others = (Number(float(v), "measured here", source) for v in fitted.x)
-    return {
-        "dirty_near_ns": move,
-        "dirty_far_ns": move,
-        **dict(zip(shares, others, strict=True)),
-        "pair_weight": _pair_weight(here, machine),
-    }
+    move, *others = (float(v) for v in fitted.x)
+    found = {key: _share(value, source) for key, value in zip(shares, others, strict=True)}
+    near = Number(move, "measured here", source, max(move - 3 * error, 0.0), move + 3 * error)
+    return found | {"dirty_near_ns": near, "dirty_far_ns": near, "pair_weight": _pair_weight(here, machine)}
+
+
+def _share(value: float, source: str) -> Number:
+    """A fitted share; the patterns leave it open to about `SHARE_DOUBT` either way."""
+    return Number(value, "measured here", source, max(value - SHARE_DOUBT, 0.0), min(value + SHARE_DOUBT, 1.0))
 
 
 def _pair_weight(here: Topology, machine: Machine) -> Number:

@@ -18,11 +18,12 @@ All CPUs run the same cycle of path runs out of step; every phase between two of
    reads before (p as in 1, the window being that wait). An atomic waits for the reads before it.
 4. A plain store of a line that the run has not read waits in the store buffer while the run goes on, until an atomic,
    which empties the buffer first. So of the time R it takes, what is left when the next atomic comes is waited for;
-   the time until then, Z, is taken as uniform on 0 to 2 Z, which leaves R − Z, or R² / 4 Z where R is below 2 Z. A
-   store of a line read before does wait, as measured: the copy is given up while the line is made exclusive.
+   the time until then, Z on average, is taken as uniform on 0 to 2 Z, which leaves R − Z, or R² / 4 Z where R is
+   below 2 Z. A store of a line read before does wait, as measured: the copy is given up while the line is made
+   exclusive.
 5. A use that finds the line gone waits for a move: T, and the requests in front of it. A CPU that arrives
    sees the queue the other N − 1 make (arrival theorem, Reiser and Lavenberg 1980; approximation of
-   Bard 1979 and Schweitzer 1979): R = T (1 + (N − 1) v R / C), v moves of that line a cycle.
+   Bard 1979 and Schweitzer 1979): R = T (1 + (N − 1) v R / C), v moves of that line a cycle; at most N T.
 6. Waiting makes cycles longer, so 1 to 5 are repeated until nothing changes.
 """
 
@@ -40,8 +41,8 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-ROUNDS = 200
-"""Most rounds of the fixed point; a few dozen are the rule."""
+ROUNDS = 1000
+"""Most rounds of the fixed point; a few dozen are the rule, several hundred where a line is asked for all the time."""
 DAMPING = 0.5
 CLOSE_NS = 1e-4
 

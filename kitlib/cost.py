@@ -10,8 +10,8 @@ Per path run, in nanoseconds:
   adjacent-line pairs the second line of a pair costs nothing in the share ``pair_weight`` of cases. L is the
   memory latency, or a mix over the caches for a working set that partly fits (`latency_ns`).
 - **shared** by N CPUs: h plus the waits for lines that some CPU writes, from a fixed point over how long a
-  cycle of runs takes and how likely a line has been taken away since it was last used, each contended
-  line serving one CPU at a time (`kitlib.contention`).
+  cycle of runs takes, how likely a line has been taken away since it was last used and as what it was left
+  (written, exclusive, a copy), each contended line serving one CPU at a time (`kitlib.contention`).
 - T is the mean time to move a line between two of the N CPUs: near within ``group_cpus``, else far.
 - A compare-exchange loop retries when another CPU's write falls between its load and its exchange, and
   each retry moves the line again; a fetch-and-add never does.

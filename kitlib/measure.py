@@ -300,7 +300,8 @@ def _results(raw: Sequence[_Raw], sides: int, slices: int) -> list[ModeResult]:
         for part in raw:
             before, after = steadied(part.starts, sides, slices)
             rows.append(Delta(part.spec.label, Value.of(before), Value.of(after), unit=UNIT))
-        judged = [settled(j) for j in judge(Table("measure", tuple(rows)), options=Options(better="lower")).rows]
+        looked = judge(Table("measure", tuple(rows)), options=Options(better="lower")).rows
+        judged = [settled(j, by_start(part.starts)) for j, part in zip(looked, raw, strict=True)]
     found = []
     for part, verdict in zip(raw, judged, strict=True):
         last = [p.spec for p in raw if p.spec.mode == part.spec.mode][-1]
@@ -344,17 +345,49 @@ def steadied(starts: Sequence[Sequence[Reading]], sides: int, slices: int = 1) -
     return [grouped([float(x) for x in flat[:, side]], slices) for side in range(sides)]
 
 
-def settled(judged: Judged) -> Judged:
-    """The verdict, held back where test and interval disagree (a few disturbed samples can do that) and where the whole
-    interval is within `SMALL_PCT`: certain, but nothing to choose a layout by."""
+def by_start(starts: Sequence[Sequence[Reading]]) -> list[float]:
+    """Change in % of each program start: the median over its rounds of after to before."""
+    import numpy as np
+
+    found = []
+    for readings in starts:
+        grid = np.asarray([r.ns for r in readings[: len(readings) // 2 * 2]]).reshape(-1, 2)
+        found.append(100 * float(np.median(grid[:, 1] / grid[:, 0]) - 1))
+    return found
+
+
+def settled(judged: Judged, changes: Sequence[float] = ()) -> Judged:
+    """The verdict with the interval over program starts, whose `changes` are in %, where that is the wider one.
+
+    It is held back where test and interval disagree (a few disturbed samples can do that) or the starts do, which have
+    memory of their own each; and where the whole interval is within `SMALL_PCT`: certain, but nothing to choose a
+    layout by. Two starts are too few for an interval (Student's t).
+    """
+    judged, told = _over_starts(judged, changes)
     if judged.verdict not in ("better", "worse") or not judged.ci95:
         return judged
     if max(map(abs, judged.ci95)) <= SMALL_PCT:
         return replace(judged, verdict="no difference", reason=f"{judged.reason}, but within ± {SMALL_PCT:g} %")
     if judged.ci95[0] <= 0 <= judged.ci95[1]:
-        why = f"{judged.reason}, but the 95 % interval of the mean includes 0: some samples were disturbed"
-        return replace(judged, verdict="undecided", reason=why)
+        why = told or "but the 95 % interval of the mean includes 0: some samples were disturbed"
+        return replace(judged, verdict="undecided", reason=f"{judged.reason}, {why}")
     return judged
+
+
+def _over_starts(judged: Judged, changes: Sequence[float]) -> tuple[Judged, str]:
+    """`judged` with the wider of its interval and that over starts, and what to say if the latter decides."""
+    from statistics import mean, stdev
+
+    if len(changes) < 3 or not judged.ci95:
+        return judged, ""
+    from scipy.stats import t
+
+    half = float(t.ppf(0.975, len(changes) - 1)) * stdev(changes) / len(changes) ** 0.5
+    if 2 * half <= judged.ci95[1] - judged.ci95[0]:
+        return judged, ""
+    middle = mean(changes)
+    shown = ", ".join(f"{change:+.1f}" for change in changes)
+    return replace(judged, ci95=(middle - half, middle + half)), f"but the program's starts differ ({shown} %)"
 
 
 def _disturbances(results: Sequence[ModeResult]) -> tuple[str, ...]:
@@ -362,7 +395,7 @@ def _disturbances(results: Sequence[ModeResult]) -> tuple[str, ...]:
     found = []
     for result in results:
         slices = (len(result.before) + len(result.after)) * result.slices
-        if slices and result.preempted > 5 * slices:
+        if slices and result.preempted > slices / 2:
             found.append(
                 f"{result.spec.label}: other programs took a CPU away {result.preempted} times in {slices} slices"
             )

@@ -46,7 +46,7 @@ cost: a tenth of a nanosecond can be certain, and still be nothing to choose a l
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One layout: medians in ns per run with their standard error, and the prediction."""
+    """One layout: trimmed mean in ns per run with its standard error, and the prediction."""
 
     label: str
     measured_ns: float
@@ -57,7 +57,8 @@ class Point:
 @dataclass(frozen=True, slots=True)
 class ModeScore:
     """A mode's points and what they say. ``spread_ns`` and ``noise_ns`` are standard deviations over layouts and
-    of one point; ``spearman`` is None where the spread does not exceed the noise or `SPREAD_PCT` (nothing to rank)."""
+    of one point; ``spearman`` is None where the spread does not exceed the noise or `SPREAD_PCT` (nothing to rank).
+    ``decided`` pairs differ by more than `SURE_Z` standard errors and `DECIDED_PCT`, ``certain`` ones by the first."""
 
     struct: str
     mode: ModeName
@@ -72,6 +73,8 @@ class ModeScore:
     decided: int
     pairs: int
     sign_right: float | None
+    certain: int
+    certain_right: float | None
     ceiling: float | None
 
     @property
@@ -225,6 +228,7 @@ def _mode_score(
     guess = np.asarray(predicted)
     ranked = float(spearmanr(guess, middle)[0]) if exceeds and guess.std() > 0 else None
     above, right = _decided(middle, error, guess)
+    certain, _ = _decided(middle, error, guess, floor_pct=0.0)
     decided = int(above.sum())
     return ModeScore(
         struct,
@@ -243,17 +247,19 @@ def _mode_score(
         decided,
         len(labels) * (len(labels) - 1) // 2,
         float(right[above].mean()) if exceeds and decided else None,
-        # Spearman-Brown: what a perfect model would reach against medians of all rounds
+        int(certain.sum()),
+        float(right[certain].mean()) if exceeds and certain.any() else None,
+        # Spearman-Brown: what a perfect model would reach against the means of all rounds
         math.sqrt(max(2 * half / (1 + half), 0.0)) if exceeds and half > -1 else None,
     )
 
 
-def _decided(middle: Any, error: Any, guess: Any) -> tuple[Any, Any]:
+def _decided(middle: Any, error: Any, guess: Any, floor_pct: float = DECIDED_PCT) -> tuple[Any, Any]:
     """Which pairs of layouts (upper triangle) the measurement decides, and of which the prediction has the sign."""
     import numpy as np
 
     gap, sure = middle[:, None] - middle, SURE_Z * np.sqrt(error[:, None] ** 2 + error**2)
-    sure = np.maximum(sure, DECIDED_PCT / 100 * float(np.median(middle)))
+    sure = np.maximum(sure, floor_pct / 100 * float(np.median(middle)))
     right = np.sign(np.round(guess[:, None] - guess, 9)) == np.sign(gap)
     return np.triu(np.abs(gap) > sure, 1), right
 

@@ -4,8 +4,9 @@ Lines follow MESI with a dirty-sharing state (as MOESI and MESIF parts do) and m
 that another CPU has written takes it away from there in the share ``migratory`` of cases, and else moves a copy and
 leaves the owner able to read; a write takes the line from everybody. A line serves one request at a time, first come
 first served. Reads take effect in order: one that would come after a wait is repeated if its line is gone by then.
-A plain store of a line the run has not read waits in the store buffer, which an atomic empties. Everything random
-comes from one seeded generator, so a run can be repeated.
+A plain store of a line the run has not used waits in the store buffer, which an atomic empties. Everything random
+comes from one seeded generator, so a run can be repeated. Compare-exchange loops do not fail here: the closed form's
+term for that is checked against published runs only.
 """
 
 from __future__ import annotations
@@ -152,7 +153,6 @@ class _Simulation:
         self.dice = random.Random(seed)
         move = float(move_ns(machine, cpus))
         self.bus = _Bus(cpus, move, move * machine["upgrade"], machine["migratory"], self.dice)
-        self.retries = 0
 
     def go(self, runs: int) -> Simulated:
         """Run until `runs` path runs have ended; the first fifth is warm-up."""

@@ -21,9 +21,8 @@ class Event:
     ``turn`` is the run's place in the cycle, ``path`` its index among the mix, ``group`` counts the
     accesses that can overlap (an atomic ends a group). ``reads_first`` and ``writes`` say whether the run
     reads the line before anything else, and whether it writes it at all; ``plain`` that it writes it without
-    an atomic. ``last`` is the turn of this CPU's use before, and ``owned`` whether that left the line
-    exclusive here. ``touchers`` and ``writers`` are all turns in which a CPU touches or writes the line.
-    ``loop`` marks a compare-exchange loop.
+    an atomic. ``last`` is the turn of this CPU's use before. ``touchers`` and ``writers`` are all turns in which
+    a CPU touches or writes the line. ``loop`` marks a compare-exchange loop.
     ``again`` is above 0 for a use of the line later in the same run: the atomics that lie between.
     ``behind`` are the events of the group, by index, that come before the line's last use in it (plain stores do not
     count): while the run waits for them, this line can be taken away.
@@ -37,7 +36,6 @@ class Event:
     writes: bool
     plain: bool
     last: int
-    owned: bool
     touchers: tuple[int, ...]
     writers: tuple[int, ...]
     again: int = 0
@@ -68,8 +66,6 @@ class Traffic:
     runs: tuple[int, ...]
     events: tuple[Event, ...]
     reach: tuple[Reach, ...]
-    reads: tuple[float, ...]
-    plain_writes: tuple[float, ...]
     atomics: tuple[float, ...]
     footprint_lines: float
 
@@ -118,8 +114,6 @@ def traffic(
         runs=tuple(runs),
         events=tuple(_events(uses, [index[t.path.name] for t in turns])),
         reach=reach,
-        reads=per_run(("read",)),
-        plain_writes=per_run(("write",)),
         atomics=per_run(("add", "cmpxchg")),
         footprint_lines=footprint,
     )
@@ -190,7 +184,6 @@ def _events(uses: Sequence[Sequence[_Use]], path_of: Sequence[int]) -> list[Even
             earlier = before.get(use.line)
             last = turn if earlier else next(t for g in range(1, cycle + 1) if (t := (turn - g) % cycle) in touch)
             again = use.group - earlier.group if earlier else 0
-            owned = earlier.writes if earlier else last in write
             events.append(
                 Event(
                     turn,
@@ -201,7 +194,6 @@ def _events(uses: Sequence[Sequence[_Use]], path_of: Sequence[int]) -> list[Even
                     use.writes,
                     use.plain and use.writes,
                     last,
-                    owned,
                     touch,
                     write,
                     again,

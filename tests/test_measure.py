@@ -17,7 +17,7 @@ from kitlib import datafiles
 from kitlib.access import Access, Profile, Workload, load_profile, locate
 from kitlib.access import Path as CodePath
 from kitlib.errors import DataError, NotFound, PlacementError, ToolError
-from kitlib.measure import MODES, Effort, grouped, measure, plan_modes, settled, steadied
+from kitlib.measure import MODES, Effort, by_start, grouped, measure, plan_modes, settled, steadied
 from kitlib.measure_c import WORDS, Program, Step, access_code, arguments, program_text
 from kitlib.measure_plan import make_plan
 from kitlib.measure_run import Reading, compiled, find_compiler, run
@@ -196,6 +196,21 @@ def test_a_verdict_is_held_back_where_its_interval_includes_no_change() -> None:
     judged = judge(Table("t", (row,)), options=Options(better="lower")).rows[0]
     assert judged.verdict in ("better", "worse")
     assert settled(judged).verdict == "undecided"
+
+
+def test_starts_that_differ_widen_the_interval_and_hold_a_verdict_back() -> None:
+    calm = [100.0 + i % 3 for i in range(20)]
+    row = Delta("cold", Value.of(calm), Value.of([x * 1.08 for x in calm]), unit="ns/run")
+    judged = judge(Table("t", (row,)), options=Options(better="lower")).rows[0]
+    agree, differ = settled(judged, [8.0, 8.1, 7.9]), settled(judged, [0.3, 3.2, 20.0])
+    assert (agree.verdict, agree.ci95) == ("worse", judged.ci95)
+    assert differ.verdict == "undecided"
+    assert "starts differ (+0.3, +3.2, +20.0 %)" in differ.reason
+    # by hand: mean 7.83, sd 10.63, t(2) 4.303: half 4.303 * 10.63 / sqrt(3) = 26.4
+    assert differ.ci95 == pytest.approx((7.83 - 26.4, 7.83 + 26.4), abs=0.1)
+    assert settled(judged, [0.3, 20.0]).verdict == "worse"
+    starts = [[Reading(i % 2, 100 + 10 * (i % 2) + k, 0, 0, 1) for i in range(8)] for k in (0, 0)]
+    assert by_start(starts) == pytest.approx([10.0, 10.0])
 
 
 def test_a_certain_change_that_is_tiny_is_no_difference() -> None:

@@ -307,6 +307,7 @@ def test_the_index_shows_the_first_verdicts_of_a_review(tmp_path: Path) -> None:
     page = tmp_path / "review-x.html"
     page.write_text(page_html("x", "<h1>x</h1>", verdicts=told), encoding="utf-8")
     entry = read_entry(page)
-    assert entry is not None and list(entry.verdicts) == told
+    assert entry is not None
+    assert list(entry.verdicts) == told
     text = index_html([entry])
     assert "Is it &lt;true&gt;? <strong>no | &quot;never&quot;</strong>" in text

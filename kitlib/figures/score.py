@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import wrap
 
 import plotly.graph_objects as go
 
 from kitlib.figures.style import GREY, INK, badge, figure, safe, series
-from kitlib.score import ModeScore, Point, Score
+from kitlib.score import DECIDED_PCT, ModeScore, Point, Score
 
 COLUMNS = 2
-PANEL_PX = 330
+PANEL_PX = 350
+HEADING_CHARS = 66
 
 
 def score_scatter(score: Score, *, title: str = "") -> go.Figure:
     """Predicted against measured cost of every layout, one panel a struct and mode. Measured (badge).
 
-    Bars are two standard errors of the measured median; the dotted line is where both agree. A panel's
-    heading says the rank correlation, or that the spread does not exceed the noise; the figure's note says
-    whether the layouts are held out.
+    Bars are two standard errors of the measured mean; the dotted line is where both agree; squares are the struct as it
+    is and as patched. A panel's heading says the rank correlation, or that the layouts hardly differ; the figure's note
+    says whether the orders are held out.
     """
-    told = "held-out layouts" if score.held_out else "layouts seen while the model was made"
+    told = "held-out orders" if score.held_out else "orders seen while the model was made"
     rows = -(-len(score.modes) // COLUMNS)
     fig = figure(
         title or f"Model against measurement on {score.machine}",
         "measured",
-        f"Random layouts, seed {score.seed}: {told}. " + ". ".join(heading(m) for m in score.modes) + ".",
+        f"Random orders, seed {score.seed}: {told}; squares: the struct as it is, and as patched. "
+        + ". ".join(heading(m) for m in score.modes)
+        + ".",
         height=100 + PANEL_PX * max(rows, 1),
         min_width=760,
     )
@@ -36,16 +40,25 @@ def score_scatter(score: Score, *, title: str = "") -> go.Figure:
 
 
 def heading(mode: ModeScore) -> str:
-    """``file, shared, 2 threads (near): Spearman 0.95, sign right in 98.7 % of 1,200 pairs``."""
+    """``file, shared, 2 threads (near): Spearman 0.95, sign right in 98.7 % of 1,200 pairs over 1 % apart; …``."""
     name = f"{mode.struct}, {mode.mode}" + (f", {mode.threads} threads" if mode.threads > 1 else "")
     name += f", {mode.state}" if mode.state else ""
     if mode.spearman is None:
         level = sum(p.measured_ns for p in mode.points) / len(mode.points)
         share = 100 * mode.spread_ns / level
         noise = 100 * mode.noise_ns / level
-        return f"{name}: nothing to rank, the spread is {share:.2g} % of {level:.3g} ns (noise {noise:.2g} %)"
-    sign = "" if mode.sign_right is None else f", sign right in {100 * mode.sign_right:.1f} % of {mode.decided:,} pairs"
-    return f"{name}: Spearman {mode.spearman:.3f}{sign}"
+        return (
+            f"{name}: nothing to rank: all are the same to the model, and the measured spread is {share:.2g} % of "
+            f"{level:.3g} ns (noise {noise:.2g} %)"
+        )
+    parts = [f"{name}: Spearman {mode.spearman:.3f}"]
+    if mode.sign_right is not None:
+        parts.append(
+            f"sign right in {100 * mode.sign_right:.1f} % of {mode.decided:,} pairs over {DECIDED_PCT:g} % apart"
+        )
+    if mode.certain_right is not None:
+        parts.append(f"and in {100 * mode.certain_right:.1f} % of all {mode.certain:,} that are certain")
+    return ", ".join(parts)
 
 
 def _panel(fig: go.Figure, index: int, rows: int, mode: ModeScore) -> None:
@@ -53,7 +66,7 @@ def _panel(fig: go.Figure, index: int, rows: int, mode: ModeScore) -> None:
     row, column = divmod(index, COLUMNS)
     width, height = 1 / COLUMNS, 1 / rows
     x_domain = [column * width + 0.04, (column + 1) * width - 0.03]
-    y_domain = [max(1 - (row + 1) * height + 0.22 * height, 0), 1 - row * height - 0.12 * height]
+    y_domain = [max(1 - (row + 1) * height + 0.22 * height, 0), 1 - row * height - 0.16 * height]
     _points(fig, mode.points, axis)
     _agreement(fig, mode.points, axis)
     fig.update_layout(
@@ -111,8 +124,9 @@ def _agreement(fig: go.Figure, points: Sequence[Point], axis: str) -> None:
 
 def _heading(fig: go.Figure, mode: ModeScore, x: float, y: float) -> None:
     first, _, rest = heading(mode).partition(": ")
+    rest = "<br>".join(safe(line) for line in wrap(rest, HEADING_CHARS))
     fig.add_annotation(
-        text=f"<b>{safe(first)}</b><br>{safe(rest)}",
+        text=f"<b>{safe(first)}</b><br>{rest}",
         x=x,
         y=y,
         xref="paper",
