@@ -33,9 +33,10 @@ class Number:
     high: float = math.nan
 
     def __post_init__(self) -> None:
+        spread = {"measured here": 0.1, "published": 0.15, "nearest known": 0.3, "assumed": 0.5}[self.certainty]
         if math.isnan(self.low):
-            spread = {"measured here": 0.1, "published": 0.15, "nearest known": 0.3, "assumed": 0.5}[self.certainty]
             object.__setattr__(self, "low", self.value * (1 - spread))
+        if math.isnan(self.high):
             object.__setattr__(self, "high", self.value * (1 + spread))
 
 
@@ -112,7 +113,7 @@ class Machine:
             if not kind.low <= number.value <= kind.high:
                 raise DataError(
                     f"machine {self.name}: {key} = {number.value:g} is outside {kind.low:g} to "
-                    f"{kind.high:g} {kind.unit}"
+                    f"{kind.high:g} {kind.unit}".rstrip()
                 )
         missing = [key for key in KINDS if key not in self.numbers]
         if missing:
@@ -191,6 +192,8 @@ def _number(entry: object, where: str) -> Number:
             raise DataError(f"{where}: {key} = {value!r} is no number")
     if "value" not in values:
         raise DataError(f"{where}: value is missing")
+    if not values.get("low", -math.inf) <= values["value"] <= values.get("high", math.inf):
+        raise DataError(f"{where}: value = {values['value']} is not between its low and high")
     source = entry.get("source", "")
     return Number(certainty=cast(Certainty, certainty), source=str(source), **{k: float(v) for k, v in values.items()})
 

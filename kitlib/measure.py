@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from kitlib.access import Profile, locate, spacing
-from kitlib.errors import DataError
+from kitlib.access import ATOMIC, Profile, locate, spacing
+from kitlib.errors import DataError, PlacementError
 from kitlib.measure_c import arguments, program_text
 from kitlib.measure_plan import Plan, make_plan
 from kitlib.measure_run import Reading, compiled, run
@@ -149,7 +149,7 @@ def measure(
     start = time.monotonic()
     here = topology or read_topology()
     layouts = (before,) if after is None else (before, after)
-    _check_phase(layouts, phase)
+    _check_phase(layouts, profile, phase)
     plan = make_plan(profile, *layouts)
     specs, refused = plan_modes(profile, layouts, here, modes, effort)
     raw: list[_Raw] = []
@@ -173,14 +173,22 @@ def measure(
     )
 
 
-def _check_phase(layouts: Sequence[Layout], phase: int) -> None:
-    """A misaligned object would measure split locks, which no allocator causes."""
+def _check_phase(layouts: Sequence[Layout], profile: Profile, phase: int) -> None:
+    """A misaligned object, or an atomic across two lines, would measure split locks, which no allocator causes."""
     for layout in layouts:
         if phase % max(layout.align, 1):
             raise DataError(
                 f"{layout.title}: no object starts at byte {phase} of a line, as it is aligned to {layout.align}; "
                 "give a phase that is a multiple"
             )
+        step = spacing(profile, layout)
+        for placed in (p for found in locate(profile, layout).values() for p in found if p.access.op in ATOMIC):
+            if phase % placed.size or step % placed.size:
+                raise PlacementError(
+                    f"{layout.title}: objects every {step} bytes from byte {phase} on leave {placed.access.label} "
+                    f"across {placed.size}-byte boundaries, where no atomic is done in one piece; give a phase and a "
+                    f"slab_align that are multiples of {placed.size}"
+                )
 
 
 def plan_modes(
@@ -260,7 +268,8 @@ def run_plan(
 ) -> list[Reading]:
     """Run a compiled program once for `spec` over all `layouts`; returns its slices after the warm-up.
 
-    A shared object is moved about by multiples of `place_step` bytes (128 keeps pairs of lines together).
+    A shared object is moved about by multiples of `place_step` bytes (128 keeps pairs of lines together), or of its
+    alignment where that is more.
     """
     work = profile.workload.work_ns if spec.mode == "shared" else 0.0
     table = [(spacing(profile, layout), phase, plan.offsets(locate(profile, layout))) for layout in layouts]
@@ -274,7 +283,7 @@ def run_plan(
         limit_s=effort.limit_s,
         seed=seed,
         layouts=table,
-        place_step=place_step,
+        place_step=max(place_step, *(layout.align for layout in layouts)),
     )
     return run(program, given, effort.limit_s + 2, tick)
 

@@ -66,7 +66,12 @@ def _width(placed: Placed) -> int:
 
 
 def _check_size(profile: Profile, layout: Layout) -> None:
-    if spacing(profile, layout) > MAX_OBJECT_BYTES:
+    if spacing(profile, layout) > MAX_OBJECT_BYTES >= layout.size:
+        raise DataError(
+            f"profile {profile.name}: slab_align = {profile.slab_align} puts an object every "
+            f"{spacing(profile, layout)} bytes; at most {MAX_OBJECT_BYTES} can be measured"
+        )
+    if layout.size > MAX_OBJECT_BYTES:
         largest = max(layout.members, key=lambda m: m.size)
         raise DataError(
             f"{layout.title} is too large for the benchmark: {layout.size} bytes, of which {largest.name} takes "

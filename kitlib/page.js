@@ -30,15 +30,51 @@ function figureSliders(library, plot, layout) {
   }));
 }
 
+function figurePoint(library, plot, point) {
+  // The reader's own workload on a map of percentages: two inputs move the star, whose value is read off the map.
+  if (!point) return;
+  const at = [...point.start];
+  const between = (list, place) => {
+    const low = Math.min(Math.floor(place), list.length - 2);
+    return [list[low], list[low + 1], place - low];
+  };
+  const value = (map) => {
+    const across = (row) => { const [a, b, part] = between(row, (at[0] / 100) * (row.length - 1)); return a + (b - a) * part; };
+    const [low, high, part] = between(map, (at[1] / 100) * (map.length - 1));
+    return across(low) + (across(high) - across(low)) * part;
+  };
+  const signed = (number) => `${number < 0 ? "" : "+"}${number.toFixed(2)}`;
+  let placing = false;
+  const place = async () => {
+    placing = true;
+    const text = point.maps.map((trace) => [`your workload: ${signed(value(plot.data[trace].z))} ns`]);
+    await library.restyle(plot, { x: text.map(() => [at[0]]), y: text.map(() => [at[1]]), text }, point.stars);
+    placing = false;
+    plot.dataset.step = `${Number(plot.dataset.step ?? 0) + 1}`;
+  };
+  plot.on("plotly_restyle", () => { if (!placing) place(); }); // another map is shown: its value there
+  const inputs = point.labels.map((label, axis) => {
+    const says = el("output", {}, `${at[axis]}`);
+    const input = el("input", { type: "range", min: 0, max: 100, step: 1 });
+    input.value = at[axis];
+    input.addEventListener("input", () => { at[axis] = Number(input.value); says.textContent = input.value; place(); });
+    return el("label", { class: "kit-figure-slider" }, el("span", {}, label), input, says);
+  });
+  let last = plot.parentElement;
+  while (last.nextElementSibling?.matches(".kit-figure-slider")) last = last.nextElementSibling;
+  last.after(...inputs);
+}
+
 async function drawFigures(library) {
   for (const figure of document.querySelectorAll(".kit-figure")) {
     const plot = figure.querySelector(".kit-plot");
     const carried = figure.querySelector("script");
     const text = carried.type === "application/json" ? carried.textContent : await inflate(unpack(carried));
-    const { data, layout, config } = JSON.parse(text);
+    const { data, layout, config, point } = JSON.parse(text);
     layout.font = { ...layout.font, color: inkOf(plot) };
     figureSliders(library, plot, layout);
     await library.newPlot(plot, data, layout, config);
+    figurePoint(library, plot, point);
     plot.dataset.drawn = "1";
     await new Promise((next) => setTimeout(next)); // let the browser show it before the next one
   }

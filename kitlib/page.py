@@ -104,7 +104,8 @@ def figure_html(figure: Mapping[str, Any], number: int = 1) -> str:
     layout.pop("width", None)
     height = int(layout.get("height") or 420)
     spoken = escape(str(kit.get("alt") or title_text or f"figure {number}"))
-    data = script_json({"data": figure.get("data", []), "layout": layout, "config": PLOTLY})
+    point = {"point": kit["point"]} if "point" in kit else {}
+    data = script_json({"data": figure.get("data", []), "layout": layout, "config": PLOTLY, **point})
     return (
         f'<figure class="kit-figure">{caption}<div class="kit-scroll">'
         f'<div class="kit-plot" role="img" aria-label="{spoken}" '

@@ -4,7 +4,7 @@ Lines follow MESI with a dirty-sharing state (as MOESI and MESIF parts do) and m
 that another CPU has written takes it away from there in the share ``migratory`` of cases, and else moves a copy and
 leaves the owner able to read; a write takes the line from everybody. A line serves one request at a time, first come
 first served. Reads take effect in order: one that would come after a wait is repeated if its line is gone by then.
-A plain store of a line the run has not used waits in the store buffer, which an atomic empties. Everything random
+A plain store of a line the run has not read waits in the store buffer, which an atomic empties. Everything random
 comes from one seeded generator, so a run can be repeated. Compare-exchange loops do not fail here: the closed form's
 term for that is checked against published runs only.
 """
@@ -191,7 +191,7 @@ class _Simulation:
         cpu.position += 1
         if use.op == "write":
             done = max(self.bus.request(number, line, now, write=True) for line in use.lines)
-            if any(line in u.lines for u in uses[: cpu.position - 1] for line in use.lines):
+            if any(u.op == "read" and line in u.lines for u in uses[: cpu.position - 1] for line in use.lines):
                 return done
             cpu.stored = max(cpu.stored, done)
             return now

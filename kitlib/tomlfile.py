@@ -23,6 +23,14 @@ def read_toml(path: Path, *, form: str, version: int, make: str) -> dict[str, An
     return parse_toml(text, str(path), form=form, version=version, make=make)
 
 
+def _refuse_endless(value: object, where: str) -> None:
+    """TOML's integers have 64 bits; Python reads longer ones, which then fit no float."""
+    if isinstance(value, int) and value.bit_length() > 64:
+        raise DataError(f"{where}: a whole number of {len(str(value))} digits is too large")
+    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _refuse_endless(part, where)
+
+
 def parse_toml(text: str, where: str, *, form: str, version: int, make: str) -> dict[str, Any]:
     """`text` as a table of the kit's own format `form`; `make` says how to get such a file.
 
@@ -30,8 +38,9 @@ def parse_toml(text: str, where: str, *, form: str, version: int, make: str) -> 
     """
     try:
         record = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError is a ValueError, and so is an endless integer
         raise DataError(f"{where}: not TOML: {error}") from None
+    _refuse_endless(record, where)
     check_format(record, where, form=form, version=version, make=make)
     return record
 

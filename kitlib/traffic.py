@@ -42,6 +42,11 @@ class Event:
     loop: bool = False
     behind: tuple[int, ...] = ()
 
+    @property
+    def waited_for(self) -> bool:
+        """Whether the run needs the line: not where it does nothing but store."""
+        return self.reads_first or not (self.writes and self.plain)
+
 
 @dataclass(frozen=True, slots=True)
 class Reach:
@@ -130,6 +135,10 @@ class _Use:
     first: int
     last: int
 
+    @property
+    def waited_for(self) -> bool:
+        return self.reads_first or not (self.writes and self.plain)
+
 
 def _uses(steps: Sequence[Placed], grain_bytes: int, phase: int) -> list[_Use]:
     """A run's lines in the order of first use, once for each group in which the line is used."""
@@ -155,7 +164,8 @@ def _uses(steps: Sequence[Placed], grain_bytes: int, phase: int) -> list[_Use]:
                     at if atomic else old.last,
                 )
             else:
-                found[line, group] = replace(old, last=at)
+                # a read of a line that is on its way for a store waits for it as for any other
+                found[line, group] = replace(old, reads_first=True, last=at)
         group += atomic
     return list(found.values())
 
@@ -179,6 +189,7 @@ def _events(uses: Sequence[Sequence[_Use]], path_of: Sequence[int]) -> list[Even
                 number + i
                 for i, other in enumerate(contended)
                 if other is not use and other.group == use.group and other.first < use.last
+                if other.waited_for and use.waited_for
             )
             touch, write = tuple(sorted(set(touchers[use.line]))), tuple(sorted(set(writers[use.line])))
             earlier = before.get(use.line)

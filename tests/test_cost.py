@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kitlib import contention
 from kitlib.access import Access, Path, Profile, Workload, load_profile
 from kitlib.cost import Model, cost
 from kitlib.errors import NotFound
@@ -166,3 +167,66 @@ def _seconds(layout: Layout, mix: Profile, machine: Machine) -> float:
     start = time.perf_counter()
     cost(layout, mix, machine)
     return time.perf_counter() - start
+
+
+def waits(layout: Layout, *paths: tuple[tuple[str, str], ...], cpus: int = 2, work_ns: float = 100.0) -> float:
+    return Model(layout, profile(*paths, cpus=cpus, work_ns=work_ns), MACHINE).waiting_ns(cpus, work_ns)
+
+
+WRITE_A, WRITE_B, READ_A, READ_B, ADD_A = (
+    ((member, op),) for op, member in (("write", "a"), ("write", "b"), ("read", "a"), ("read", "b"), ("add", "a"))
+)
+BESIDE, APART = at(a=0, b=8), at(a=0, b=128)
+
+
+def test_a_lone_store_is_hidden_and_its_line_is_not() -> None:
+    """Measured (benchmarks/measure_patterns.py): a lone store adds nothing; whoever reads its line waits."""
+    assert waits(BESIDE, WRITE_A) == pytest.approx(0, abs=0.1)
+    assert waits(APART, WRITE_A, READ_B) == pytest.approx(0, abs=0.1)
+    assert waits(BESIDE, WRITE_A, READ_B) > 4
+    assert waits(BESIDE, (*WRITE_A, *READ_B)) > 10  # in one run: the read needs the line that the store asked for
+    assert waits(APART, (*WRITE_A, *READ_B)) == pytest.approx(0, abs=0.1)
+    assert waits(APART, (*WRITE_A, *WRITE_B)) == pytest.approx(0, abs=0.1)
+
+
+def test_a_read_beside_a_store_waits_with_many_cpus_too() -> None:
+    two, eight, many = (waits(BESIDE, WRITE_A, READ_B, cpus=n) for n in (2, 8, 64))
+    assert two < eight < many
+
+
+def test_a_line_that_stays_here_is_written_again_for_nothing() -> None:
+    """A read between two atomics of the same CPU leaves the line its own: only what others do takes it away."""
+    alone = Model(at(a=0), profile(ADD_A, READ_A, ADD_A), MACHINE).shared(1, 60.0)
+    assert float(alone.moves) == 0
+    often = Model(at(a=0), profile(ADD_A, READ_A, ADD_A), MACHINE).shared(2, 0.0)
+    assert float(often.moves) < 1
+
+
+def test_migratory_reads_save_the_writer_that_follows_and_cost_the_reader_elsewhere() -> None:
+    paths = (READ_A, ADD_A)
+    plain, migratory = (
+        float(Model(at(a=0), profile(*paths), MACHINE.with_values(migratory=share)).shared(2, 60.0).moves)
+        for share in (0.0, 1.0)
+    )
+    assert plain != pytest.approx(migratory, rel=0.02)
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=40, deadline=None)
+def test_the_fixed_point_is_found(seed: int) -> None:
+    """Whatever the profile: no wait is negative, and more rounds give the same."""
+    dice = np.random.default_rng(seed)
+    names = "abcd"[: dice.integers(1, 5)]
+    layout = at(**{name: 8 * int(place) for name, place in zip(names, dice.permutation(24), strict=False)})
+    ops = ["read", "write", "add", "cmpxchg"]
+    paths = tuple(
+        tuple((names[dice.integers(len(names))], ops[dice.integers(4)]) for _ in range(dice.integers(1, 4)))
+        for _ in range(dice.integers(1, 4))
+    )
+    model = Model(layout, profile(*paths), load_machine("cascade-lake-8269cy" if seed % 2 else "zen-5-vm"))
+    cpus, work = [2, 8, 64][dice.integers(3)], [0.0, 60.0, 500.0][dice.integers(3)]
+    first = float(model.shared(cpus, work).ns)
+    assert first >= float(model.hot().mean()) * 0.99
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("kitlib.contention.ROUNDS", contention.ROUNDS + 37)
+        assert float(model.shared(cpus, work).ns) == pytest.approx(first, rel=5e-3)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import tomllib
+from pathlib import Path
 
 import pytest
 
 from kitlib.cost import latency_ns, move_ns
 from kitlib.errors import DataError, NotFound
-from kitlib.machine import KINDS, load_machine, machine_from, machine_text, shipped
+from kitlib.machine import KINDS, Number, load_machine, machine_from, machine_text, shipped
 
 GOOD = {
     "format": "kitlib-machine",
@@ -81,3 +82,37 @@ def test_latency_grows_with_the_working_set() -> None:
     assert found == sorted(found)
     assert found[0] == 0
     assert found[-1] == pytest.approx(machine["dram_ns"], rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("entry", "says"),
+    [
+        ("low = 3.0, high = 2.0", "not between its low and high"),
+        ("low = 5.0", "not between its low and high"),
+        ("high = 1.0", "not between its low and high"),
+    ],
+)
+def test_a_range_holds_its_value(tmp_path: Path, entry: str, says: str) -> None:
+    file = tmp_path / "m.toml"
+    file.write_text(
+        'format = "kitlib-machine"\nversion = 1\n[numbers]\ndirty_near_ns = '
+        f'{{ value = 4.0, certainty = "assumed", {entry} }}\n'
+    )
+    with pytest.raises(DataError, match=says):
+        load_machine(str(file))
+
+
+def test_one_end_of_a_range_may_be_left_out() -> None:
+    assert (Number(4.0, "assumed", low=1.0).low, Number(4.0, "assumed", low=1.0).high) == (1.0, 6.0)
+    assert (Number(4.0, "assumed", high=9.0).low, Number(4.0, "assumed", high=9.0).high) == (2.0, 9.0)
+
+
+def test_an_endless_integer_is_one_clear_line(tmp_path: Path) -> None:
+    for digits in (30, 400, 5000):
+        file = tmp_path / "m.toml"
+        file.write_text(
+            'format = "kitlib-machine"\nversion = 1\n[numbers]\n'
+            f'dirty_near_ns = {{ value = {"9" * digits}, certainty = "assumed" }}\n'
+        )
+        with pytest.raises(DataError, match=r"too large|not TOML"):
+            load_machine(str(file))

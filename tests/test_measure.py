@@ -8,6 +8,7 @@ import re
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -295,3 +296,14 @@ def test_the_folder_is_removed(compiler: str) -> None:
         folder = program.parent
         assert program.exists()
     assert not folder.exists()
+
+
+def test_atomics_that_would_straddle_by_phase_or_spacing_are_refused() -> None:
+    layout = make_layout("a:8 b:8 c:1", packed=True)
+    profile = Profile("t", "s", (CodePath("p", 1.0, (Access("a", "add"),)),), Workload(2, 1, 0.0), slab_align=1)
+    with pytest.raises(PlacementError, match="objects every 17 bytes from byte 0 on leave a across 8-byte boundaries"):
+        measure(layout, None, profile)
+    with pytest.raises(PlacementError, match="from byte 60 on"):
+        measure(make_layout("a:8 b:8", packed=True), None, profile, phase=60)
+    with pytest.raises(DataError, match="slab_align = 1073741824 puts an object every"):
+        measure(make_layout("a:8"), None, replace(profile, slab_align=1 << 30))

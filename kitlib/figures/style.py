@@ -178,7 +178,7 @@ def alt(fig: go.Figure, text: str) -> go.Figure:
 
 
 def meta(fig: go.Figure) -> dict[str, Any]:
-    """What the page needs of `fig`: ``kind``, ``note``, ``alt``, ``min_width`` (those that are known)."""
+    """What the page needs of `fig`: ``kind``, ``note``, ``alt``, ``min_width`` and ``point`` (those that are known)."""
     held = fig.layout.meta
     return dict(held.get("kit", {})) if isinstance(held, dict) else {}
 

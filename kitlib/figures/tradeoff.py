@@ -15,7 +15,7 @@ import plotly.graph_objects as go
 from kitlib.access import Profile
 from kitlib.errors import DataError
 from kitlib.figures.cost import trade_off_map
-from kitlib.figures.style import alt
+from kitlib.figures.style import alt, meta
 from kitlib.machine import load_machine
 from kitlib.measure import Measurement
 from kitlib.model import Layout
@@ -83,6 +83,7 @@ def trade_off_controls(
         updatemenus=[_menu(grid, len(common))],
         sliders=[_cpu_slider(grid), _work_slider(grid)],
     )
+    fig.layout.meta = {"kit": {**meta(fig), "point": _point(grid)}}
     return alt(fig, f"Map of the change in ns a run for {', '.join(machines)}, {cpus[0]} to {cpus[-1]} CPUs.")
 
 
@@ -148,6 +149,18 @@ def _work_slider(grid: _Grid) -> dict[str, Any]:
         "y": -0.38,
         "currentvalue": {"prefix": "Other work between two path runs, ns: "},
         "steps": steps,
+    }
+
+
+def _point(grid: _Grid) -> dict[str, Any]:
+    """What a page needs to let the reader move the workload: which traces are maps and which the star on each."""
+    shared, cold = grid.maps[0][0][0].point
+    groups = range(len(grid.groups))
+    return {
+        "start": [100 * shared, 100 * cold],
+        "maps": [PARTS * g for g in groups],
+        "stars": [PARTS * g + 2 for g in groups],
+        "labels": ["Your path runs on shared objects, %: ", "Your other runs whose object is cold, %: "],
     }
 
 

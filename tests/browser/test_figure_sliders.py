@@ -60,12 +60,42 @@ def test_sliders_move_by_keyboard_and_are_independent(watched: Any, map_page: Pa
     assert np.allclose(shown(page), expected("rome", 2, 900.0), **close)
     press(page, cpus, "End")
     assert np.allclose(shown(page), expected("rome", 24, 900.0), **close)
-    assert page.locator(".kit-figure-slider output").all_inner_texts() == ["24", "900"]
+    assert page.locator(".kit-figure-slider output").all_inner_texts() == ["24", "900", "10", "10"]
     page.locator(".updatemenu-header").click(force=True)
     page.locator(".updatemenu-dropdown-button").nth(1).click(force=True)
     page.wait_for_timeout(300)
     assert np.allclose(shown(page), expected("kunpeng-920", 24, 900.0), **close)
     assert watched.outside() == []
+    assert watched.complaints == []
+
+
+STARS = """() => document.querySelector(".kit-plot")._fullData.filter((t) => t.name === "your workload"
+          && t.visible !== false && t.opacity !== 0).map((t) => [t.x[0], t.y[0], t.text[0]])"""
+
+
+def test_the_reader_moves_the_workload_on_the_map(watched: Any, map_page: Path) -> None:
+    page = watched.open(map_page)
+    cpus, _, shared, cold = (page.locator(".kit-figure-slider input").nth(i) for i in range(4))
+
+    def told(z: Any, row: float, column: float) -> list[Any]:
+        ((x, y, text),) = page.evaluate(STARS)
+        value = float(text.removeprefix("your workload: ").removesuffix(" ns"))
+        low = np.floor([row, column]).astype(int)
+        near = z[low[0] : low[0] + 2, low[1] : low[1] + 2]
+        slack = 0.02 + 0.01 * float(np.abs(near).max())  # the page carries three digits
+        assert near.min() - slack <= value <= near.max() + slack
+        return [x, y]
+
+    assert told(expected("rome", 24, 60.0), 2, 2) == [10, 10]
+    press(page, shared, "End")
+    assert told(expected("rome", 24, 60.0), 2, 20) == [100, 10]
+    press(page, cold, "Home")
+    assert told(expected("rome", 24, 60.0), 0, 20) == [100, 0]
+    press(page, cold, "ArrowRight")
+    assert told(expected("rome", 24, 60.0), 0.2, 20) == [100, 1]
+    press(page, cpus, "ArrowLeft")
+    page.wait_for_timeout(300)
+    assert told(expected("rome", 2, 60.0), 0.2, 20) == [100, 1]
     assert watched.complaints == []
 
 
