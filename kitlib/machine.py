@@ -19,7 +19,17 @@ from kitlib.errors import DataError, NotFound, near
 
 FORMAT, VERSION = "kitlib-machine", 1
 MAKE = "start from a copy of one in data/machines"
-Certainty = Literal["measured here", "published", "nearest known", "assumed"]
+Certainty = Literal["measured here", "fitted here", "published", "nearest known", "assumed"]
+
+SPREAD: dict[Certainty, float] = {
+    "measured here": 0.1,
+    "fitted here": 0.2,
+    "published": 0.15,
+    "nearest known": 0.3,
+    "assumed": 0.5,
+}
+"""By how much of its value a number may be off either way where its file does not say. *Fitted* is what was found with
+the model itself, from other measurements."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +43,7 @@ class Number:
     high: float = math.nan
 
     def __post_init__(self) -> None:
-        spread = {"measured here": 0.1, "published": 0.15, "nearest known": 0.3, "assumed": 0.5}[self.certainty]
+        spread = SPREAD[self.certainty]
         if math.isnan(self.low):
             object.__setattr__(self, "low", self.value * (1 - spread))
         if math.isnan(self.high):

@@ -404,7 +404,7 @@ def _disturbances(results: Sequence[ModeResult]) -> tuple[str, ...]:
     found = []
     for result in results:
         slices = (len(result.before) + len(result.after)) * result.slices
-        if slices and result.preempted > slices / 2:
+        if slices and result.preempted > 2 * slices:
             found.append(
                 f"{result.spec.label}: other programs took a CPU away {result.preempted} times in {slices} slices"
             )

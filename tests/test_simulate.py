@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
+from kitlib import datafiles
 from kitlib.access import Access, Path, Profile, Workload, load_profile
 from kitlib.calibrate import partitions, spread_layout
 from kitlib.cost import Model
@@ -62,3 +65,27 @@ def test_the_closed_form_ranks_sharing_patterns_as_the_simulation_does(cpus: int
     closed = [float(Model(x, profile, MACHINE).shared(cpus, 150.0).ns) for x in layouts]
     assert spearmanr(np.round(closed, 2), np.round(simulated, 1))[0] > 0.75
     assert np.mean(closed) == pytest.approx(np.mean(simulated), rel=0.45)
+
+
+def test_closed_form_and_simulation_agree_with_what_was_measured() -> None:
+    """Small patterns of two CPUs, measured by benchmarks/measure_patterns.py: 0 to 18 ns that sharing adds."""
+    record = json.loads(datafiles.path("scores/sharing-patterns.json").read_text(encoding="utf-8"))
+    layouts = {name: spread_layout(places) for name, places in record["places"].items()}
+    measured, closed, simulated = [], [], []
+    for row in record["rows"]:
+        paths = tuple(
+            Path(f"p{i}", 1.0, tuple(Access(step.split()[1], step.split()[0]) for step in words.split(", ")))  # type: ignore[arg-type]
+            for i, words in enumerate(row["pattern"])
+        )
+        profile, layout = (
+            Profile("t", "t", paths, Workload(2, 1, record["work_ns"]), slab_align=64),
+            layouts[row["words"]],
+        )
+        measured.append(row["added_ns"])
+        closed.append(Model(layout, profile, MACHINE).waiting_ns(2, record["work_ns"]))
+        runs = [simulate(layout, profile, MACHINE, cpus=n, runs=12000).ns for n in (1, 2)]
+        simulated.append(runs[1] - runs[0])
+    assert len(measured) >= 20
+    for predicted, most in ((closed, 3.5), (simulated, 5.5)):
+        assert max(abs(p - m) for p, m in zip(predicted, measured, strict=True)) < most
+        assert spearmanr(np.round(predicted, 1), measured)[0] > 0.9
