@@ -168,7 +168,7 @@ def measure(
         tuple(found),
         refused,
         here.model,
-        (*here.notes(), *_disturbances(found)),
+        (*here.notes(), *_disturbances(found, here.cache_bytes("L3"))),
         time.monotonic() - start,
     )
 
@@ -399,7 +399,7 @@ def _over_starts(judged: Judged, changes: Sequence[float]) -> tuple[Judged, str]
     return replace(judged, ci95=(middle - half, middle + half)), f"but the program's starts differ ({shown} %)"
 
 
-def _disturbances(results: Sequence[ModeResult]) -> tuple[str, ...]:
+def _disturbances(results: Sequence[ModeResult], l3_bytes: int) -> tuple[str, ...]:
     """Sentences on what may have disturbed the measurement."""
     found = []
     for result in results:
@@ -407,5 +407,10 @@ def _disturbances(results: Sequence[ModeResult]) -> tuple[str, ...]:
         if slices and result.preempted > 2 * slices:
             found.append(
                 f"{result.spec.label}: other programs took a CPU away {result.preempted} times in {slices} slices"
+            )
+        if result.spec.mode == "unshared-cold" and l3_bytes / 4 <= result.spec.bytes_in_use <= 2 * l3_bytes:
+            found.append(
+                f"{result.spec.label}: about the size of L3, where the result depends on the pages a run gets and on "
+                "what else is in that cache; it can differ from one measurement to the next by more than its interval"
             )
     return tuple(found)

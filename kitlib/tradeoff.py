@@ -170,8 +170,8 @@ class _Trial:
 def sensitivity(
     before: Layout, after: Layout, profile: Profile, machine: Machine, *, cpus: int | None = None
 ) -> tuple[Doubt, ...]:
-    """Vary every number of the machine over its own range, and the workload's work and CPUs by a factor of two;
-    largest effect first."""
+    """Vary every number of the machine over its own range, and the workload's shares, work and CPUs by a factor of
+    two; largest effect first."""
     n = cpus or profile.workload.cpus
     pair = Model(before, profile, machine), Model(after, profile, machine)
     trials = [*_machine_trials(pair, profile, n), _pair_trial(before, after, profile, machine, n)]
@@ -207,8 +207,23 @@ def _pair_trial(before: Layout, after: Layout, profile: Profile, machine: Machin
 
 
 def _workload_trials(pair: tuple[Model, Model], profile: Profile, n: int) -> list[_Trial]:
-    work = profile.workload.work_ns
+    use = profile.workload
+    work = use.work_ns
     return [
+        _Trial(
+            "shared",
+            "share of path runs on shared objects",
+            (use.shared / 2, min(2 * use.shared, 1.0)),
+            "assumed",
+            lambda v: _map(pair, profile.with_workload(shared=v), n, COARSE),
+        ),
+        _Trial(
+            "cold",
+            "share of the other runs whose object is cold",
+            (use.cold / 2, min(2 * use.cold, 1.0)),
+            "assumed",
+            lambda v: _map(pair, profile.with_workload(cold=v), n, COARSE),
+        ),
         _Trial(
             "work_ns",
             "other work between two path runs",
