@@ -230,3 +230,16 @@ def test_the_fixed_point_is_found(seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("kitlib.contention.ROUNDS", contention.ROUNDS + 37)
         assert float(model.shared(cpus, work).ns) == pytest.approx(first, rel=5e-3)
+
+
+def test_reads_take_effect_in_order() -> None:
+    """A line that is read again behind one that has to be waited for can be gone by then (as measured on struct file:
+    f_mapping beside f_count costs more behind f_pos than f_op in front of it)."""
+    machine = MACHINE.with_values(dirty_near_ns=110.0)
+    writers = (ADD_A, (("b", "add"),))
+
+    def cost_of(*members: str) -> float:
+        run = profile(tuple((m, "read") for m in members), *writers)
+        return float(Model(APART, run, machine).shared(2, 60.0).path_ns[0])
+
+    assert cost_of("a", "b", "a") > cost_of("a", "b") + 1
