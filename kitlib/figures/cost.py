@@ -190,7 +190,7 @@ def _workload_star(fig: go.Figure, result: TradeOff) -> None:
         mode="markers+text",
         name="your workload",
         text=[f"your workload: {result.point_ns:+.2f} ns"],
-        textposition="middle right",
+        textposition="top right",
         textfont={"color": INK},
         marker={"symbol": "star", "size": 18, "color": ACCENT, "line": {"color": INK, "width": 1}},
         hovertemplate="your workload: %{x:.0f} % shared, %{y:.0f} % cold<extra></extra>",
