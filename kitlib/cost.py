@@ -64,12 +64,14 @@ class PathCost:
 @dataclass(frozen=True, slots=True)
 class Cost:
     """Predicted cost of a layout. ``*_ns`` are means per path run over the mix, without the work between runs;
-    ``total_ns`` weights them by the workload's shares of shared and cold objects."""
+    ``total_ns`` weights them by the workload's shares of shared and cold objects. ``shared_ns`` is a run on a shared
+    object by CPUs that spend the share ``shared_part`` of their runs on it."""
 
     layout: str
     profile: str
     machine: str
     cpus: int
+    shared_part: float
     paths: tuple[PathCost, ...]
     hot_ns: float
     cold_ns: float
@@ -245,6 +247,7 @@ def cost(
         profile.name,
         machine.name,
         use.cpus,
+        use.shared,
         paths,
         *means,
         total,

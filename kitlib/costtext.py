@@ -9,12 +9,13 @@ from typing import Any
 from kitlib.access import Profile
 from kitlib.cost import Cost
 from kitlib.machine import Machine
-from kitlib.measure import UNIT, Measurement
+from kitlib.measure import SMALL_PCT, UNIT, Measurement
 from kitlib.model import Layout
 from kitlib.published import VARIANTS, PublishedRow
 from kitlib.suggest import Suggestion
 from kitlib.text import pct, table
 from kitlib.tradeoff import Doubt, TradeOff
+from kitlib.verdict import MARGIN_PCT
 
 
 def cost_record(
@@ -157,6 +158,7 @@ def measure_text(done: Measurement, *, compared: bool) -> str:
         f"{done.layout}, profile {done.profile}, measured on {done.machine} in {done.seconds:.1f} s",
         f"median {UNIT}; {done.work_ns:g} ns of other work between runs in the shared mode; "
         "slow drift is taken out of the change",
+        *([f"no difference: within ±{MARGIN_PCT:g} %, or certain but within ±{SMALL_PCT:g} %"] if compared else []),
         "",
         table(("mode", "before", "after", "change", "95 %", last), rows, right="lrrrrl"),
     ]

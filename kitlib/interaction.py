@@ -142,9 +142,8 @@ def _cell(found: Square, value: float | None) -> str:
 def why_not_joined(found: Square, other: OtherBase) -> str:
     """What putting the other thread's figure into the empty cell would say, in one sentence."""
     wrong = _change(found.neither, other.after)
-    word = "a loss" if wrong < 0 else "a gain"
     return (
-        f"Its {number_text(other.after)} {found.unit} in the empty cell would make the layout patch {word} of "
+        f"Its {number_text(other.after)} {found.unit} in the empty cell would make the layout patch a change of "
         f"{pct(wrong)} here, although its own thread shows {pct(other.change_pct)}: the base there is "
         f"{number_text(other.before)}, here {number_text(found.neither)}, on the same kind of machine"
     )

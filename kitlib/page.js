@@ -48,7 +48,9 @@ function figurePoint(library, plot, point) {
   const place = async () => {
     placing = true;
     const text = point.maps.map((trace) => [`your workload: ${signed(value(plot.data[trace].z))} ns`]);
-    await library.restyle(plot, { x: text.map(() => [at[0]]), y: text.map(() => [at[1]]), text }, point.stars);
+    const beside = `${at[1] > 85 ? "bottom" : "top"} ${at[0] > 60 ? "left" : "right"}`;
+    const moved = { x: text.map(() => [at[0]]), y: text.map(() => [at[1]]), text, textposition: beside };
+    await library.restyle(plot, moved, point.stars);
     placing = false;
     plot.dataset.step = `${Number(plot.dataset.step ?? 0) + 1}`;
   };

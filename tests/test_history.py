@@ -90,7 +90,7 @@ def test_joining_the_bases_would_turn_a_gain_into_a_loss() -> None:
     cells, other = interaction.square(), interaction.other_base()
     assert round(other.change_pct, 1) == 42.2
     assert other.after < cells.neither
-    assert "a loss of -22.9 %" in interaction.why_not_joined(cells, other)
+    assert "a change of -22.9 %" in interaction.why_not_joined(cells, other)
     with pytest.raises(DataError, match="no figure"):
         interaction.other_base("Ryzen")
 

@@ -37,7 +37,7 @@ def cost_by_path(before: Cost, after: Cost | None = None, *, title: str = "") ->
         f" → {after.shared_ns:.0f} ns" if after else " ns"
     )
     fig = figure(
-        title or f"Cost by path, {before.cpus} CPUs share the object",
+        f"{title or 'Cost by path'}; {100 * before.shared_part:.3g} % of runs on objects shared by {before.cpus} CPUs",
         "model",
         f"Bars of predicted ns per run. {told}.",
         height=150 + 46 * len(before.paths),
@@ -94,7 +94,7 @@ def scaling(
     if after:
         best = float(100 * (costs[1] / costs[0] - 1).min())
         words += f"; the change is worth up to {best:+.1f} %"
-    fig = figure(f"Sharing between more CPUs, {machine.name}", "model", f"{words}.", min_width=520)
+    fig = figure(f"All runs on one shared object, {machine.name}", "model", f"{words}.", min_width=520)
     for (name, _, color, dash), ns in zip(sides, costs, strict=True):
         fig.add_scatter(
             x=n,

@@ -70,7 +70,7 @@ def _declared(label: str, risks: Sequence[Risk]) -> go.Scatter:
         marker={
             "symbol": "diamond" if label != "after" else "diamond-open",
             "size": 11,
-            "color": INK,
+            "color": INK if label != "after" else GREY,
             "line": {"width": 2, "color": GREY},
         },
         hovertemplate="as declared: %{y}",

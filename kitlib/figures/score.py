@@ -35,7 +35,7 @@ def score_scatter(score: Score, *, title: str = "") -> go.Figure:
     )
     for i, mode in enumerate(score.modes):
         _panel(fig, i, rows, mode)
-    fig.update_layout(showlegend=False)
+    fig.update_layout(legend={"orientation": "h", "x": 0, "y": 0, "yanchor": "top", "yref": "container"})
     return badge(fig, "measured", told, above=34)
 
 
@@ -86,6 +86,8 @@ def _points(fig: go.Figure, points: Sequence[Point], axis: str) -> None:
             x=[p.predicted_ns for p in chosen],
             y=[p.measured_ns for p in chosen],
             mode="markers",
+            name="the struct as it is, and as patched" if named else "a random order",
+            showlegend=not axis,
             error_y={
                 "type": "data",
                 "array": [2 * p.error_ns for p in chosen],
@@ -115,6 +117,8 @@ def _agreement(fig: go.Figure, points: Sequence[Point], axis: str) -> None:
             x=[low, high],
             y=[low, high],
             mode="lines",
+            name="where both agree",
+            showlegend=not axis,
             line={"color": GREY, "dash": "dot"},
             hoverinfo="skip",
             xaxis=f"x{axis}",
