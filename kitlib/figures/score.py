@@ -139,5 +139,5 @@ def _heading(fig: go.Figure, mode: ModeScore, x: float, y: float) -> None:
         yanchor="bottom",
         showarrow=False,
         align="left",
-        font={"size": 12, "color": GREY},
+        font={"size": 12},
     )
