@@ -232,13 +232,13 @@ def _shared(here: Topology, machine: Machine) -> dict[str, Number]:
     source = f"fitted to {len(layouts)} sharing patterns of two CPUs (error {error:.1f} ns)"
     move, *others = (float(v) for v in fitted.x)
     found = {key: _share(value, source) for key, value in zip(shares, others, strict=True)}
-    near = Number(move, "measured here", source, max(move - 3 * error, 0.0), move + 3 * error)
+    near = Number(move, "fitted here", source, max(move - 3 * error, 0.0), move + 3 * error)
     return found | {"dirty_near_ns": near, "dirty_far_ns": near, "pair_weight": _pair_weight(here, machine)}
 
 
 def _share(value: float, source: str) -> Number:
     """A fitted share; the patterns leave it open to about `SHARE_DOUBT` either way."""
-    return Number(value, "measured here", source, max(value - SHARE_DOUBT, 0.0), min(value + SHARE_DOUBT, 1.0))
+    return Number(value, "fitted here", source, max(value - SHARE_DOUBT, 0.0), min(value + SHARE_DOUBT, 1.0))
 
 
 def _pair_weight(here: Topology, machine: Machine) -> Number:

@@ -84,7 +84,6 @@ class Tables:
     reads_first: NDArray[np.bool_]
     again: NDArray[np.int64]
     before: NDArray[np.int64]
-    plain: NDArray[np.bool_]
     waited_for: NDArray[np.bool_]
     runs_on: Floats
     loop: Floats
@@ -109,14 +108,14 @@ def tables(view: Traffic) -> Tables:
     order = np.arange(len(events))
     same = (turn[:, None] == turn) & (group[:, None] == group)
     behind = [(i, j) for i, e in enumerate(events) for j in e.behind]
+    chains = tuple(tuple(i for i, e in enumerate(events) if e.line == ln) for ln in lines)
     return Tables(
         turn=turn,
         last=np.asarray([e.last for e in events]),
         line=line,
         reads_first=np.asarray([e.reads_first for e in events]),
         again=np.asarray([e.again for e in events]),
-        before=_before([[i for i, e in enumerate(events) if e.line == ln] for ln in lines]),
-        plain=np.asarray([e.plain for e in events]),
+        before=_before(chains),
         waited_for=np.asarray([e.waited_for for e in events]),
         runs_on=np.asarray([_runs_on(view, e) for e in events], dtype=float),
         loop=np.asarray([float(e.loop) for e in events]),
@@ -126,7 +125,7 @@ def tables(view: Traffic) -> Tables:
         by_turn=(turn[:, None] == np.arange(view.cycle)).astype(float),
         by_line=(line[:, None] == np.arange(len(lines))).astype(float),
         behind=(np.asarray([i for i, _ in behind], dtype=int), np.asarray([j for _, j in behind], dtype=int)),
-        chains=tuple(tuple(i for i, e in enumerate(events) if e.line == ln) for ln in lines),
+        chains=chains,
         writes=tuple(e.writes for e in events),
     )
 

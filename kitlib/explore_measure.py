@@ -69,10 +69,10 @@ class MeasureButton(ipywidgets.VBox):  # type: ignore[misc]
 
     def _show(self, done: Measurement) -> None:
         self._say("Calibrating the model on this machine …")
-        machine = calibrate().machine
+        here = calibrate()
         threads = max((r.spec.threads for r in done.results), default=2)
-        found = trade_off(self.before, self.after, self.profile, machine, cpus=max(threads, 2))
-        self._say("")
+        found = trade_off(self.before, self.after, self.profile, here.machine, cpus=max(threads, 2))
+        self._say("; ".join(here.notes))
         self.result.append_stdout(measure_text(done, compared=True) + "\n")
         picture = json.loads(trade_off_map(found, machine="this machine", measured=done).to_json()) | {"config": PLOTLY}
         shown = {"output_type": "display_data", "data": {PLOTLY_TYPE: picture}, "metadata": {}}

@@ -20,7 +20,7 @@ from kitlib.measure_run import Reading, compiled, run
 from kitlib.model import Layout
 from kitlib.series import Delta, Table, Value
 from kitlib.topology import Topology, read_topology
-from kitlib.verdict import Judged, Options, Verdict, judge
+from kitlib.verdict import MARGIN_PCT, Judged, Options, Verdict, judge
 
 ModeName = Literal["shared", "unshared-hot", "unshared-cold"]
 MODES: tuple[ModeName, ...] = ("shared", "unshared-hot", "unshared-cold")
@@ -373,6 +373,8 @@ def settled(judged: Judged, changes: Sequence[float] = ()) -> Judged:
     layout by. Two starts are too few for an interval (Student's t).
     """
     judged, told = _over_starts(judged, changes)
+    if told and judged.verdict == "no difference" and judged.ci95 and max(map(abs, judged.ci95)) > MARGIN_PCT:
+        return replace(judged, verdict="undecided", reason=f"{judged.reason}, {told}")
     if judged.verdict not in ("better", "worse") or not judged.ci95:
         return judged
     if max(map(abs, judged.ci95)) <= SMALL_PCT:

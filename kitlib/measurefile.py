@@ -68,7 +68,7 @@ def measurement_from_record(record: object, where: str = "measurement") -> Measu
         return _measurement(record)
     except KeyError as error:
         problem = f"{error} is missing"
-    except (TypeError, ValueError, AttributeError) as error:
+    except (TypeError, ValueError, AttributeError, OverflowError) as error:
         problem = str(error)
     raise DataError(f"{where}: no measurement ({problem}); write one with 'kitlib measure … --format json'")
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from latex2mathml.converter import convert
 
@@ -36,15 +36,22 @@ _HEADING = re.compile(r'<h([23])[^>]*\bid="([^"]+)"[^>]*>(.*?)</h\1>', re.DOTALL
 _CODE_OR_MATH = re.compile(r"(```.*?```|`[^`\n]*`)|\$\$(.+?)\$\$|(?<![\\$\w])\$([^$\n]+?)\$(?!\w)", re.DOTALL)
 
 
+class Told(NamedTuple):
+    """A question, its verdict, and the kinds of figure that the verdict rests on, as plain text."""
+
+    question: str
+    verdict: str
+    kinds: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of the index: a page's file name, title, first sentences and (question, verdict) pairs, all plain
-    text."""
+    """One line of the index: a page's file name, title, first sentences and its `Told`, all plain text."""
 
     file: str
     title: str
     about: str = ""
-    verdicts: tuple[tuple[str, str], ...] = ()
+    verdicts: tuple[Told, ...] = ()
 
 
 @cache
@@ -184,10 +191,10 @@ def page_html(
     *,
     about: str = "",
     home: str = "index.html",
-    verdicts: Sequence[tuple[str, str]] = (),
+    verdicts: Sequence[Told] = (),
 ) -> str:
-    """A whole page around `body` (markup that is trusted or escaped); `title`, `about` and `verdicts` (question and
-    verdict, for the index) are plain text.
+    """A whole page around `body` (markup that is trusted or escaped); `title`, `about` and `verdicts` (for the index)
+    are plain text.
 
     plotly.js is carried along only if there is a figure or an explorer. `home` links back to the index ("" for none).
     """
@@ -220,8 +227,9 @@ def page_html(
 """
 
 
-def _verdict_marks(verdicts: Sequence[tuple[str, str]]) -> str:
-    return "".join(f'<meta name="kit-verdict" content="{escape(q)}|{escape(v)}">\n' for q, v in verdicts)
+def _verdict_marks(verdicts: Sequence[Told]) -> str:
+    marks = (escape(f"{' '.join(told.kinds)}|{told.question}|{told.verdict}") for told in verdicts)
+    return "".join(f'<meta name="kit-verdict" content="{mark}">\n' for mark in marks)
 
 
 REVIEW_PREFIX = "review-"
@@ -242,7 +250,10 @@ def _section(heading: str, entries: Sequence[Entry]) -> str:
 
 
 def _short(entry: Entry) -> str:
-    rows = "".join(f"<li>{escape(q)} <strong>{escape(v)}</strong></li>" for q, v in entry.verdicts)
+    rows = "".join(
+        f"<li>{escape(t.question)} <strong>{escape(t.verdict)}</strong> {' '.join(map(badge_html, t.kinds))}</li>"
+        for t in entry.verdicts
+    )
     return f'<ul class="kit-short">{rows}</ul>' if rows else ""
 
 
@@ -270,12 +281,12 @@ def read_entry(path: Path) -> Entry | None:
     about = re.search(r'<meta name="description" content="(.*?)">', head, re.DOTALL)
     if '<meta name="generator" content="kitlib' not in head or title is None:
         return None
-    verdicts = re.findall(r'<meta name="kit-verdict" content="(.*?)\|(.*?)">', head)
+    verdicts = re.findall(r'<meta name="kit-verdict" content="([a-z ]*)\|(.*?)\|(.*?)">', head)
     return Entry(
         path.name,
         _unescaped(title[1]),
         _unescaped(about[1]) if about else "",
-        tuple((_unescaped(q), _unescaped(v)) for q, v in verdicts),
+        tuple(Told(_unescaped(q), _unescaped(v), tuple(k for k in ks.split() if k in KINDS)) for ks, q, v in verdicts),
     )
 
 

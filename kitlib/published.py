@@ -69,11 +69,13 @@ def published_words(rows: Sequence[PublishedRow], before: Layout, after: Layout)
     ranges = [_range([row.predicted_pct[i] for row in rows]) for i in range(len(VARIANTS))]
     freed = sorted(_used_beside_count(before) - _used_beside_count(after))
     who = f"of which {' and '.join(freed)} left the 64-byte line of {COUNT}" if freed else f"none left {COUNT}'s line"
+    same = ranges[0] == ranges[2] and ranges[1] == ranges[3]
+    pairs = "Pairs make no difference: a line that is asked for all the time moves no more often for a neighbour. "
     return (
         f"Measured: {_range([row.measured_pct for row in rows])}. With 64-byte lines and the two members the patch "
         f"names the model predicts {ranges[0]}, and with 128-byte pairs {ranges[2]}. With all members that the paths "
-        f"use, {who}, it predicts {ranges[1]} and {ranges[3]}. One model for three machines gives the direction and "
-        "the order of magnitude; it does not tell the machines apart."
+        f"use, {who}, it predicts {ranges[1]} and {ranges[3]}. {pairs if same else ''}One model for three machines "
+        "gives the direction and the order of magnitude; it does not tell the machines apart."
     )
 
 

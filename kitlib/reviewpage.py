@@ -11,7 +11,7 @@ from kitlib.evidence import tables
 from kitlib.figures.bench import delta_forest
 from kitlib.figures.layout import before_after, cacheline_map
 from kitlib.figures.risk_random import probability_bars
-from kitlib.page import badge_html, explorer_html, figure_html, page_html, styles
+from kitlib.page import Told, badge_html, explorer_html, figure_html, page_html, styles
 from kitlib.questions import TRIALS
 from kitlib.randstats import ask_modes
 from kitlib.randstruct import MODES
@@ -61,8 +61,12 @@ class ReviewPage:
         return f'<style>{styles()}</style><div class="kit-review">{table}{parts}</div>'
 
 
+def _kinds(answer: Answer) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(fact.kind for fact in answer.facts))
+
+
 def _row(answer: Answer) -> str:
-    kinds = " ".join(badge_html(kind) for kind in dict.fromkeys(f.kind for f in answer.facts))
+    kinds = " ".join(map(badge_html, _kinds(answer)))
     anchor = f'<a href="#answer-{escape(answer.key)}">{escape(answer.question)}</a>'
     meaning = escape(CONFIDENCE[answer.confidence])
     sure = f'<span title="{meaning}">{escape(answer.confidence)}</span>'
@@ -121,7 +125,7 @@ def review_html(review: Review) -> str:
     terms = "".join(f"<dt>{escape(term)}</dt><dd>{escape(means)}</dd>" for term, means in TERMS.items())
     parts.append(f"<h2>Terms on this page</h2><dl>{terms}</dl>")
     parts.append(f"<p><small>Source of the case: {escape(case.source)}</small></p>")
-    verdicts = [(answer.question, answer.verdict) for answer in review.answers[:IN_INDEX]]
+    verdicts = [Told(a.question, a.verdict, _kinds(a)) for a in review.answers[:IN_INDEX]]
     return page_html(case.title, "".join(parts), about=case.about, verdicts=verdicts)
 
 

@@ -208,37 +208,21 @@ def _pair_trial(before: Layout, after: Layout, profile: Profile, machine: Machin
 
 def _workload_trials(pair: tuple[Model, Model], profile: Profile, n: int) -> list[_Trial]:
     use = profile.workload
-    work = use.work_ns
-    return [
-        _Trial(
-            "shared",
-            "share of path runs on shared objects",
-            (use.shared / 2, min(2 * use.shared, 1.0)),
-            "assumed",
-            lambda v: _map(pair, profile.with_workload(shared=v), n, COARSE),
-        ),
-        _Trial(
-            "cold",
-            "share of the other runs whose object is cold",
-            (use.cold / 2, min(2 * use.cold, 1.0)),
-            "assumed",
-            lambda v: _map(pair, profile.with_workload(cold=v), n, COARSE),
-        ),
-        _Trial(
-            "work_ns",
-            "other work between two path runs",
-            (work / 2, work * 2),
-            "assumed",
-            lambda v: _map(pair, profile.with_workload(work_ns=v), n, COARSE),
-        ),
-        _Trial(
-            "cpus",
-            "CPUs that share the object",
-            (max(n // 2, 2), n * 2),
-            "assumed",
-            lambda v: _map(pair, profile, int(v), COARSE),
-        ),
-    ]
+    values = {
+        "shared": ("share of path runs on shared objects", use.shared, 1.0),
+        "cold": ("share of the other runs whose object is cold", use.cold, 1.0),
+        "work_ns": ("other work between two path runs", use.work_ns, float("inf")),
+    }
+    found = []
+    for key, (about, value, most) in values.items():
+
+        def vary(number: float, key: str = key) -> TradeOff:
+            return _map(pair, profile.with_workload(**{key: number}), n, COARSE)
+
+        found.append(_Trial(key, about, (value / 2, min(2 * value, most)), "assumed", vary))
+    ends = max(n // 2, 2), n * 2
+    count = _Trial("cpus", "CPUs that share the object", ends, "assumed", lambda v: _map(pair, profile, int(v), COARSE))
+    return [*found, count]
 
 
 def _at_cold(result: TradeOff) -> float:

@@ -43,7 +43,7 @@ def unshared(subject: Subject) -> Answer:
     facts = [
         Fact(
             f"{b.name}: {b.lines:g} line{'s' * (b.lines != 1)} before, {a.lines:g} after",
-            "exact",
+            _kind(profile, b.name),
             f"profile {profile.name}",
         )
         for b, a in zip(before.paths, after.paths, strict=True)

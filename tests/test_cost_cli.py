@@ -6,12 +6,16 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from kitlib.access import load_profile
+from kitlib.calibrate import Calibration
+from kitlib.cli import cli
 from kitlib.cost import cost
 from kitlib.figures.cost import cost_by_path, published_bars, retry_lines, scaling, sensitivity_bars, trade_off_map
 from kitlib.figures.score import heading, score_scatter
@@ -19,7 +23,7 @@ from kitlib.figures.tradeoff import trade_off_controls
 from kitlib.machine import load_machine
 from kitlib.manifest import problems, renew
 from kitlib.measurefile import load_measurement
-from kitlib.published import published_rows
+from kitlib.published import published_rows, published_words
 from kitlib.score import DEVELOPED_ON, load_score, random_layouts
 from kitlib.sources import open_source
 from kitlib.tradeoff import conclusion, sensitivity, trade_off
@@ -184,3 +188,19 @@ def test_measured_points_stand_on_the_map_of_their_own_machine() -> None:
     assert len(points.x) == 3
     shown = [b.args[0]["visible"][-1] for b in fig.layout.updatemenus[0].buttons]
     assert shown == [True, False]
+
+
+def test_what_a_calibration_notes_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kitlib.calibrate.calibrate", lambda tick: Calibration(MACHINE, ("moves are uncertain",)))
+    done = CliRunner().invoke(cli, ["cost", "file-5.8", "file", "--machine", "this"])
+    assert done.exit_code == 0
+    assert "note: moves are uncertain" in done.stderr
+
+
+def test_words_say_where_pairs_make_no_difference() -> None:
+    rows = published_rows(BEFORE, AFTER)
+    other = [replace(row, predicted_pct=(*row.predicted_pct[:2], 5.0, 40.0)) for row in rows]
+    told = [published_words(found, BEFORE, AFTER) for found in (rows, other)]
+    same = all(abs(r.predicted_pct[i] - r.predicted_pct[i + 2]) < 0.05 for r in rows for i in range(2))
+    assert ("Pairs make no difference" in told[0]) == same
+    assert "Pairs make no difference" not in told[1]

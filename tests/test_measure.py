@@ -210,6 +210,10 @@ def test_starts_that_differ_widen_the_interval_and_hold_a_verdict_back() -> None
     # by hand: mean 7.83, sd 10.63, t(2) 4.303: half 4.303 * 10.63 / sqrt(3) = 26.4
     assert differ.ci95 == pytest.approx((7.83 - 26.4, 7.83 + 26.4), abs=0.1)
     assert settled(judged, [0.3, 20.0]).verdict == "worse"
+    same = judge(Table("t", (replace(row, after=Value.of(calm[::-1])),)), options=Options(better="lower")).rows[0]
+    assert same.verdict == "no difference"
+    assert settled(same, [0.1, 0.0, -0.1]).verdict == "no difference"
+    assert settled(same, [9.0, 0.0, -9.0]).verdict == "undecided"
     starts = [[Reading(i % 2, 100 + 10 * (i % 2) + k, 0, 0, 1) for i in range(8)] for k in (0, 0)]
     assert by_start(starts) == pytest.approx([10.0, 10.0])
 

@@ -23,6 +23,7 @@ from kitlib.figures.layout import cacheline_map
 from kitlib.figures.style import figure
 from kitlib.page import (
     CSP,
+    Told,
     badge_html,
     contents_html,
     figure_html,
@@ -303,11 +304,11 @@ def test_notebooks_are_thin_and_stored_without_outputs() -> None:
 
 
 def test_the_index_shows_the_first_verdicts_of_a_review(tmp_path: Path) -> None:
-    told = [("Is it <true>?", 'no | "never"'), ("Who pays?", "nobody")]
+    told = [Told("Is it <true>?", 'no | "never"', ("exact", "model")), Told("Who pays?", "nobody", ())]
     page = tmp_path / "review-x.html"
     page.write_text(page_html("x", "<h1>x</h1>", verdicts=told), encoding="utf-8")
     entry = read_entry(page)
     assert entry is not None
     assert list(entry.verdicts) == told
     text = index_html([entry])
-    assert "Is it &lt;true&gt;? <strong>no | &quot;never&quot;</strong>" in text
+    assert f"Is it &lt;true&gt;? <strong>no | &quot;never&quot;</strong> {badge_html('exact')}" in text

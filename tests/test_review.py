@@ -133,3 +133,10 @@ def test_bad_input_is_one_line(args: tuple[str, ...]) -> None:
     error = run(*args, status=2).stderr
     assert error.count("\n") == 1
     assert "Traceback" not in error
+
+
+def test_lines_of_a_path_are_exact_only_where_every_access_is_confirmed() -> None:
+    answer = review_case(open_case("struct-file-2020")).answer("unshared")
+    facts = {f.text.split(":")[0]: f.kind for f in answer.facts}
+    assert (facts["fget"], facts["close"]) == ("exact", "exact")
+    assert (facts["fput"], facts["read"], facts["write"]) == ("model", "model", "model")

@@ -82,7 +82,10 @@ def _machine(name: str):  # type: ignore[no-untyped-def]
         return load_machine(name)
     from kitlib.calibrate import calibrate
 
-    return calibrate(tick=lambda what: click.echo(f"measuring this machine: {what}", err=True)).machine
+    found = calibrate(tick=lambda what: click.echo(f"measuring this machine: {what}", err=True))
+    for note in found.notes:
+        click.echo(f"note: {note}", err=True)
+    return found.machine
 
 
 @click.command()

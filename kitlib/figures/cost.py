@@ -216,7 +216,8 @@ def _measured_corners(fig: go.Figure, result: TradeOff, measured: Measurement) -
         model = float(result.delta_ns[-1 if mode == "unshared-cold" else 0, column])
         x.append(at_x)
         y.append(at_y)
-        text.append(f"{after - before:+.2f} ns, {found.judged.verdict}")
+        cpus = f" ({found.spec.threads} CPUs)" if found.spec.shared else ""  # whatever the map beside it is for
+        text.append(f"{after - before:+.2f} ns, {found.judged.verdict}{cpus}")
         hover.append(
             f"measured, {found.spec.label}: {before:.2f} → {after:.2f} ns; "
             f"model here {model:+.2f} ns ({result.cpus} CPUs)"
