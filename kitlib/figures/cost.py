@@ -222,7 +222,7 @@ def _measured_corners(fig: go.Figure, result: TradeOff, measured: Measurement) -
             f"measured, {found.spec.label}: {before:.2f} → {after:.2f} ns; "
             f"model here {model:+.2f} ns ({result.cpus} CPUs)"
         )
-        places.append("top left" if column else ("bottom right" if mode == "unshared-cold" else "top right"))
+        places.append("top left" if column else ("bottom right" if mode == "unshared-cold" else "middle right"))
     fig.add_scatter(
         x=x,
         y=y,

@@ -35,7 +35,7 @@ def score_scatter(score: Score, *, title: str = "") -> go.Figure:
     )
     for i, mode in enumerate(score.modes):
         _panel(fig, i, rows, mode)
-    fig.update_layout(legend={"orientation": "h", "x": 0, "y": 0, "yanchor": "top", "yref": "container"})
+    fig.update_layout(legend={"orientation": "h", "x": 0, "y": 0.01, "yanchor": "bottom", "yref": "container"})
     return badge(fig, "measured", told, above=34)
 
 
